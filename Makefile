@@ -3,7 +3,7 @@
 # make test-fast    only tests of half a second at most: no training, no Slurm, no browser, no package, no time limits
 # make docs         set everything up, build the documentation into site/ (read it: .venv/bin/python -m http.server -d site)
 # make setup        only set up .venv (DEVICE=cpu|gpu|gpu-volta, PYTHON=python3.12, HOROVOD=0 to leave Horovod out,
-# make                TORCH=1 for PyTorch beside TensorFlow on CPUs)
+# make                TORCH=1 for PyTorch beside TensorFlow, on GPUs in .venv-torch)
 .PHONY: setup horovod quickstart test test-fast docs lint types test-tools benchmarks help
 .DEFAULT_GOAL := help
 
@@ -16,15 +16,9 @@ setup:
 horovod: setup
 	@environments/build-horovod.sh .venv
 
-# Without Horovod, the study runs without its Horovod points.
+# Without Horovod, the study leaves its points out, and says so.
 quickstart: setup
-	@study=examples/quickstart.toml; \
-	if ! .venv/bin/python -c 'from scalestudy.engines.tensorflow.horovod_build import library_file; raise SystemExit(not library_file())'; then \
-	  mkdir -p build && sed 's/, "horovod"//; s|"small_unet.py"|"../examples/small_unet.py"|' $$study >build/quickstart.toml && \
-	  study=build/quickstart.toml; \
-	  echo "quickstart: Horovod is not built, so its points are left out" >&2; \
-	fi; \
-	.venv/bin/scalestudy run $$study
+	@.venv/bin/scalestudy run examples/quickstart.toml --until decided
 
 # Four processes run the tests: while some wait for Slurm, the others compute (tests/support/lanes.py). They start
 # hundreds of processes, each of which would compile the sources again if no bytecode were written.

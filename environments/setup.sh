@@ -3,7 +3,7 @@
 #   setup.sh          on Debian as root, missing tools are installed from the distribution
 #   DEVICE=cpu|gpu|gpu-volta   TensorFlow for this device (gpu-volta: cuDNN for V100); default: detected
 #   DEVICE=torch-cpu|torch-gpu PyTorch without TensorFlow
-#   TORCH=1           PyTorch beside TensorFlow, only on CPUs (TORCH=auto: if that is possible)
+#   TORCH=1           PyTorch beside TensorFlow; on GPUs in an environment of its own, VENV-torch (TORCH=auto: on CPUs)
 #   PYTHON=python3.12 Python interpreter
 #   VENV=FOLDER       another folder than .venv (environments/venv.sh builds one for a cluster)
 #   HOROVOD=0         leave Horovod out
@@ -22,11 +22,15 @@ fi
 case $device in gpu*) alone=torch ;; torch-gpu) alone=tensorflow ;; *) alone= ;; esac
 installed() { compgen -G "$venv/lib/python*/site-packages/$1/__init__.py" >/dev/null; }
 torch=${TORCH:-0}
-if [ "$torch" = auto ] && [ "${device#gpu}" != "$device" ]; then
-  say "PyTorch is left out: on GPUs it needs an environment of its own (DEVICE=torch-gpu VENV=FOLDER)"
+if [ "$torch" = auto ] && [ "$alone" = torch ]; then
+  say "PyTorch is left out: on GPUs it needs an environment of its own (TORCH=1)"
   torch=0
 fi
-if { [ "$torch" != 0 ] && [ "$alone" = torch ]; } || { [ -n "$alone" ] && installed "$alone"; }; then
+if [ "$torch" != 0 ] && [ "$device" = gpu-volta ]; then
+  say "expected GPUs of compute capability 7.5 or higher for TORCH=1; received DEVICE=$device, for which PyTorch's CUDA 13 has no code. Leave TORCH out."
+  exit 1
+fi
+if [ -n "$alone" ] && installed "$alone"; then
   say "expected TensorFlow and PyTorch in an environment each on GPUs, since packages of CUDA 12 and 13 share files; received DEVICE=$device for $venv beside the other. Set up two: DEVICE=gpu VENV=~/venvs/tensorflow, and DEVICE=torch-gpu VENV=~/venvs/torch. [launch] environments in a study file names them."
   exit 1
 fi
@@ -84,7 +88,7 @@ fi
 # one or the other. A build with CUDA installs CUDA's packages (gigabytes), and works on CPUs, too.
 version=$(sed -n 's/^\(torch==[0-9.]*\).*/\1/p' requirements/torch-gpu.txt)
 stamp=$venv/.torch-$(cat requirements/torch-cpu.txt <(echo "$version") pyproject.toml | sha256sum | cut -c1-16)
-if { [ "$torch" != 0 ] || [ "$device" = torch-cpu ]; } && [ "$device" != torch-gpu ] && ! [ -e "$stamp" ]; then
+if { [ "$torch" != 0 ] || [ "$device" = torch-cpu ]; } && [ -z "$alone" ] && ! [ -e "$stamp" ]; then
   say "installing $version into $venv (PIP_FIND_LINKS or PIP_EXTRA_INDEX_URL: where builds for CPUs are, if not on your index)"
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/torch-cpu.txt
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$version"
@@ -116,3 +120,7 @@ fi
 [ -e "$venv/scalestudy-environment.json" ] || "$venv/bin/scalestudy" check "$venv" --environment --record >/dev/null ||
   say "what was built could not be recorded; the line above says why"
 say "ready: $venv/bin/scalestudy"
+if [ "$torch" != 0 ] && [ "$alone" = torch ]; then
+  TORCH=0 DEVICE=torch-gpu VENV=$venv-torch environments/setup.sh
+  say "a study over both engines names it: environments = { torch = \"$venv-torch\" } under [launch]"
+fi

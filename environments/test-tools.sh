@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install what tests of pages and clusters need besides Python: a browser, axe-core, LaTeX, Slurm, Open MPI,
+# Install what tests of pages and clusters need besides Python: a browser, axe-core, Slurm, Open MPI, sshd,
 # containers and linters. Needs Debian and root; elsewhere the tests that need them are skipped with a reason.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -11,7 +11,7 @@ packages() {
     [chromium]="chromium fonts-dejavu-core" [shellcheck]=shellcheck [mpirun]=openmpi-bin [mpicxx]=libopenmpi-dev
     [sbatch]=slurm-client [slurmctld]=slurmctld [slurmd]=slurmd [slurmdbd]="slurmdbd slurm-wlm-mysql-plugin"
     [mariadbd]=mariadb-server [munged]=munge [ip]=iproute2 [ch-run]=charliecloud [debootstrap]=debootstrap [npm]=npm
-    [pdflatex]="texlive-latex-base texlive-latex-recommended" [pdftotext]=poppler-utils
+    [pdftotext]=poppler-utils [sshd]=openssh-server
   )
   for tool in "${!package[@]}"; do
     if command -v "$tool" >/dev/null; then continue; fi

@@ -38,9 +38,10 @@ def model(data: Any) -> keras.Model:
         image_shape=data.input_shape,
     )
     return keras_hub.models.DeepLabV3ImageSegmenter(
-        backbone=backbone, num_classes=1 if data.classes == 2 else data.classes,
+        backbone=backbone,
+        num_classes=1 if data.classes == 2 else data.classes,
         activation="sigmoid" if data.classes == 2 else "softmax",
-    )  # fmt: skip
+    )
 
 
 loss = unet.loss

@@ -20,10 +20,15 @@ class Network(nn.Module):
     def __init__(self, channels: int, classes: int) -> None:
         super().__init__()
         self.features = nn.Sequential(
-            nn.Conv2d(channels, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(),
-            nn.Conv2d(32, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
-            nn.AdaptiveAvgPool2d(2), nn.Flatten(),
-        )  # fmt: skip
+            nn.Conv2d(channels, 32, 3, padding=1, bias=False),
+            nn.BatchNorm2d(32),
+            nn.ReLU(),
+            nn.Conv2d(32, 64, 3, padding=1, bias=False),
+            nn.BatchNorm2d(64),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+        )
         self.head = nn.Sequential(nn.Dropout(0.2), nn.Linear(4 * 64, classes))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:

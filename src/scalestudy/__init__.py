@@ -1,33 +1,69 @@
-"""Scalestudy: train one Keras or PyTorch model on many workers, and know what each worker bought you."""
+"""Scalestudy: train one Keras or PyTorch model on many workers, and measure what each added worker gains.
 
+`run`, `open` and `demo` are studies from Python, and `workers` is for scripts of your own. The rest is for
+packages that bring a strategy, a source, a launcher, an engine or a report format.
+"""
+
+import importlib
 from typing import TYPE_CHECKING, Any
 
+from scalestudy.built_in import BUILT_IN
+from scalestudy.util import registry
+
 if TYPE_CHECKING:
+    from scalestudy.analysis.findings import Findings as Findings
+    from scalestudy.cluster.placement import Placement as Placement
+    from scalestudy.config.settings import DataSettings as DataSettings
+    from scalestudy.data.sources.base import Contents as Contents
+    from scalestudy.data.sources.base import Source as Source
+    from scalestudy.data.sources.base import digest as digest
+    from scalestudy.data.sources.layouts.base import Layout as Layout
+    from scalestudy.data.types import Sample as Sample
+    from scalestudy.engines.base import Engine as Engine
+    from scalestudy.engines.group import Joined as Joined
+    from scalestudy.engines.group import join as join
     from scalestudy.features.scripts.workers import Workers as Workers
     from scalestudy.features.scripts.workers import workers as workers
+    from scalestudy.launch.base import Launcher as Launcher
     from scalestudy.notebook import demo as demo
     from scalestudy.notebook import open as open
     from scalestudy.notebook import run as run
+    from scalestudy.plugins.engines import EngineTraits as EngineTraits
+    from scalestudy.plugins.traits import Rendezvous as Rendezvous
+    from scalestudy.plugins.traits import Traits as Traits
+    from scalestudy.report.formats import Format as Format
+    from scalestudy.report.formats import Medium as Medium
+    from scalestudy.util.errors import RunError as RunError
+    from scalestudy.util.errors import UserError as UserError
 
-UNKNOWN_VERSION = "0.0"
-"""Version of a source tree without git history, as in pyproject.toml (fallback_version)."""
+registry.BUILT_IN |= BUILT_IN
+_NAMES = {
+    "analysis.findings": ("Findings",),
+    "cluster.placement": ("Placement",),
+    "config.settings": ("DataSettings",),
+    "data.sources.base": ("Contents", "Source", "digest"),
+    "data.sources.layouts.base": ("Layout",),
+    "data.types": ("Sample",),
+    "engines.base": ("Engine",),
+    "engines.group": ("Joined", "join"),
+    "features.scripts.workers": ("Workers", "workers"),
+    "launch.base": ("Launcher",),
+    "notebook": ("demo", "open", "run"),
+    "plugins.engines": ("EngineTraits",),
+    "plugins.traits": ("Rendezvous", "Traits"),
+    "report.formats": ("Format", "Medium"),
+    "util.errors": ("RunError", "UserError"),
+}
+_MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """Import the functions for notebooks and scripts, and `__version__`, at their first use."""
-    if name in ("run", "open", "demo"):
-        from scalestudy import notebook
+    """Import a name at its first use."""
+    if name == "__version__":
+        from scalestudy.util.version import version
 
-        return getattr(notebook, name)
-    if name in ("workers", "Workers"):
-        from scalestudy.features.scripts import workers as script
-
-        return script.workers if name == "workers" else script.Workers
-    if name != "__version__":
+        return version()
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("scalestudy")
-    except PackageNotFoundError:
-        return UNKNOWN_VERSION
+    return getattr(importlib.import_module(_MODULES[name]), name)

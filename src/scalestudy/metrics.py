@@ -1,7 +1,6 @@
 """The built-in metrics for task files: `from scalestudy.metrics import Dice`."""
 
 from scalestudy.tasks.histograms import Auroc, AveragePrecision, Ece
-from scalestudy.tasks.image_metrics import BoundaryF1, ObjectAP
 from scalestudy.tasks.label_metrics import (
     F1,
     Accuracy,
@@ -16,6 +15,17 @@ from scalestudy.tasks.label_metrics import (
 )
 
 __all__ = [
-    "F1", "Accuracy", "Auroc", "AveragePrecision", "BalancedAccuracy", "BoundaryF1", "Brier",
-    "ConfusionMatrix", "Dice", "Ece", "IoU", "ObjectAP", "Precision", "Recall", "TopK",
-]  # fmt: skip
+    "F1",
+    "Accuracy",
+    "Auroc",
+    "AveragePrecision",
+    "BalancedAccuracy",
+    "Brier",
+    "ConfusionMatrix",
+    "Dice",
+    "Ece",
+    "IoU",
+    "Precision",
+    "Recall",
+    "TopK",
+]

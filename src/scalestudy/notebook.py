@@ -1,6 +1,8 @@
 """`scalestudy.run`, `scalestudy.open`, `scalestudy.demo`: studies from Python, their results as objects."""
 
 import os
+import sys
+import traceback
 import warnings
 from typing import TYPE_CHECKING
 
@@ -9,16 +11,20 @@ from scalestudy.app.result import StudyResult
 from scalestudy.app.run import run_study
 from scalestudy.app.survey import request_of
 from scalestudy.launch.status import study_status
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
 
 
 def run(
-    study: str | os.PathLike[str], out: str | os.PathLike[str] | None = None, *,
-    listener: Listener | None = None, progress: bool = False, report: bool = True,
-) -> StudyResult:  # fmt: skip
+    study: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    listener: Listener | None = None,
+    progress: bool = False,
+    report: bool = True,
+) -> StudyResult:
     """Run the missing points of a study, like the command `scalestudy run`. Finished runs are not repeated.
 
     A failed point raises no error; it is listed in `failures` of the result.
@@ -57,7 +63,7 @@ def open(folder: str | os.PathLike[str]) -> StudyResult:
 
 def demo() -> "Findings":
     """The published study that `scalestudy demo` reports on, analysed like `StudyResult.findings`."""
-    from scalestudy.features.imported.published import published_findings
+    from scalestudy.features.imported.gather import published_findings
 
     return published_findings()
 
@@ -66,5 +72,7 @@ class Warner(Listener):
     """A listener that turns notes into warnings, and ignores everything else."""
 
     def note(self, text: str) -> None:
-        """Issue a warning."""
-        warnings.warn(text, stacklevel=2)
+        """Issue a warning at the line that called this package."""
+        names = [frame.f_globals["__name__"] for frame, _ in traceback.walk_stack(sys._getframe())]
+        ours = [level for level, name in enumerate(names) if name.startswith("scalestudy.")]
+        warnings.warn(text, stacklevel=2 + ours[-1])

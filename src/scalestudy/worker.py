@@ -19,24 +19,14 @@ from scalestudy.util.registry import Registry
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.study.strategies import Traits
+    from scalestudy.plugins.traits import Traits
 
     DeviceSetting = Literal["auto", "cpu", "gpu"]
 
-MODES: Registry[Callable[..., None]] = Registry(
-    "scalestudy.modes",
-    {
-        "ablation": "scalestudy.features.diagnose.ablation:run",
-    },
-)
+MODES: Registry[Callable[..., None]] = Registry("scalestudy.modes")
 """Functions that a worker calls instead of training, with the same arguments, if `NAME.json` is beside
 `point.json`."""
-ERRANDS: Registry[Callable[[Path, Placement], int]] = Registry(
-    "scalestudy.errands",
-    {
-        "check": "scalestudy.features.check.rank:run",
-    },
-)
+ERRANDS: Registry[Callable[[Path, Placement], int]] = Registry("scalestudy.errands")
 """Functions that a worker calls in a folder that is not a run: with `NAME.json` and without `point.json`."""
 
 
@@ -89,7 +79,7 @@ def _work(path: Path) -> int:
         with secret_set(path, placement), meeting_in(path, placement):
             return ERRANDS.get(errand)(path, placement)
     from scalestudy.launch.supervise import supervised
-    from scalestudy.study.run_folder import RunFolder
+    from scalestudy.store.run_folder import RunFolder
 
     folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
     folder.refuse_other_job()
@@ -100,12 +90,13 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.meeting import meeting_in
     from scalestudy.cluster.secret import secret_set
     from scalestudy.cluster.variables import PROGRESS_TIMEOUT
+    from scalestudy.config.task_sources import refuse_edited
     from scalestudy.measure.hang_detection import Watchdog
-    from scalestudy.study.run_folder import RunFolder
-    from scalestudy.util.registry import loaded
+    from scalestudy.store.run_folder import RunFolder
 
     folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
     point = folder.point()
+    refuse_edited(point)
     watchdog = Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.progress_timeout)
     watchdog.start()
     os.environ[PROGRESS_TIMEOUT] = str(point.launch.progress_timeout)
@@ -116,9 +107,12 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     rendezvous = point.traits.rendezvous
     with clock.phase("framework"):
         mode = next((name for name in MODES.names() if (path / f"{name}.json").exists()), None)
+        from scalestudy.training import asynchronous
         from scalestudy.training.devices import OwnPart
+        from scalestudy.training.run import run as synchronous
 
-        run = MODES.get(mode) if mode is not None else loaded(point.traits.loop)
+        loop = synchronous if point.traits.synchronous else asynchronous.run
+        run = MODES.get(mode) if mode is not None else loop
     try:
         secret = secret_set(path, placement) if rendezvous and rendezvous.secret else nullcontext()
         with secret, meeting_in(path, placement):
@@ -131,9 +125,12 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
 
 
 def take_part(
-    placement: Placement, strategy: Traits, workers: int, device: DeviceSetting,
+    placement: Placement,
+    strategy: Traits,
+    workers: int,
+    device: DeviceSetting,
     cpus_per_worker: int | None = None,
-) -> tuple[str, list[str]]:  # fmt: skip
+) -> tuple[str, list[str]]:
     """Take this process's cores and GPUs, and set the environment for its framework.
 
     If the launcher has granted more cores, the process is pinned to `cpus_per_worker` cores for each worker.
@@ -149,7 +146,7 @@ def take_part(
     from scalestudy.cluster.gpu_assignment import assigned_gpus, device_of, refuse_missing
     from scalestudy.cluster.placement import check_placement
     from scalestudy.hardware.devices import visible_gpus
-    from scalestudy.study.engines import engine_traits
+    from scalestudy.plugins.engines import engine_traits
 
     check_placement(placement, strategy=strategy, workers=workers)
     seen, assigned = visible_gpus(os.environ), assigned_gpus(os.environ)
@@ -165,9 +162,12 @@ def take_part(
         place = placement.gpu_place(len(seen))
         gpus = own_gpus(os.environ, seen, local_rank=place, devices=devices)
     changes = process_environment(
-        os.environ, engine_traits(strategy.engine), gpus=gpus, rendezvous=strategy.rendezvous,
+        os.environ,
+        engine_traits(strategy.engine),
+        gpus=gpus,
+        rendezvous=strategy.rendezvous,
         placement=placement,
-    )  # fmt: skip
+    )
     for name in changes.unset:
         print(f"scalestudy: {name} is unset for {strategy.name}", file=sys.stderr)
         del os.environ[name]
@@ -177,7 +177,7 @@ def take_part(
 
 def _take_output(path: Path, placement: Placement) -> None:
     from scalestudy.cluster.environment import keeps_own_log
-    from scalestudy.study.run_folder import RunFolder
+    from scalestudy.store.run_folder import RunFolder
 
     if not keeps_own_log(placement, os.environ):
         return

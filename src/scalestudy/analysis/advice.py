@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from scalestudy.analysis.decision import Decision, PassedOver, Price, is_undecided
+from scalestudy.analysis.decision import Decision, PassedOver
 from scalestudy.analysis.measures import gathered
+from scalestudy.analysis.price import Price, is_undecided
 from scalestudy.analysis.quality import Verdict, signed
 from scalestudy.analysis.runs import Key, Planned, metric_label
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.analysis.time_to_target import ToTarget
-from scalestudy.study.engines import label_of
-from scalestudy.study.state import State
-from scalestudy.study.strategies import is_timed
+from scalestudy.plugins.engines import label_of
+from scalestudy.store.state import State
 from scalestudy.util import units
 
 MOST_PASSED_OVER = 3
@@ -47,10 +47,16 @@ class Advice:
 
 
 def advise(
-    rows: Sequence[Row], decision: Decision, planned: Sequence[Planned] = (), *,
-    to_target: ToTarget | None = None, rate_rule: str = "", limits: Sequence[str] = (), by_rows: bool = False,
+    rows: Sequence[Row],
+    decision: Decision,
+    planned: Sequence[Planned] = (),
+    *,
+    to_target: ToTarget | None = None,
+    rate_rule: str = "",
+    by_rows: bool = False,
     engines: Mapping[Key, str] = MappingProxyType({}),
-) -> Advice:  # fmt: skip
+    warnings: Sequence[str] = (),
+) -> Advice:
     """Put a decision into words.
 
     Args:
@@ -59,32 +65,34 @@ def advise(
         planned: All points of the study.
         to_target: Time until the choice reached the target quality.
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
-        limits: Sentences from the choice's scaling model about larger numbers of workers.
         by_rows: Whether runs were taken row by row, so that drift of the machine differs between rows.
         engines: Engine of each row, where known.
+        warnings: Reasons why measured qualities may be false.
     """
-    questions = tuple(_open_questions(rows, planned, decision, by_rows))
+    questions = (*warnings, *_open_questions(rows, planned, decision, by_rows))
     choice = next((row for row in rows if row.key == decision.choice), None)
-    general = [*_failures(rows), *_convergence(rows)]
+    general = _failures(rows)
     if choice is None:
         return Advice(decision, _nothing(decision), "", tuple(general), questions)
     verdict = decision.verdicts[choice.key]
-    rivals = [key.label for key in decision.rivals]
     sentences = [
         _between_engines(choice.key, decision.reference, engines),
         _quality(choice, verdict),
         _target(to_target, choice),
         *_steps(decision),
-        f"The runs do not show that it is faster than {_enumerated(rivals, 'or')}." if rivals else "",
         *(_passed_over(row, decision) for row in decision.passed_over[:MOST_PASSED_OVER]),
-        *limits,
         _lasting(decision),
         *general,
     ]
     return Advice(
-        decision, _headline(choice, decision, rate_rule), _cost(decision),
-        tuple(sentence for sentence in sentences if sentence), questions, choice, verdict,
-    )  # fmt: skip
+        decision,
+        _headline(choice, decision, rate_rule),
+        _cost(decision),
+        tuple(sentence for sentence in sentences if sentence),
+        questions,
+        choice,
+        verdict,
+    )
 
 
 def _nothing(decision: Decision) -> str:
@@ -109,8 +117,27 @@ def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
         )
     else:
         text = f"ask for {choice.workers} {noun} with {choice.strategy}{details}"
+        if decision.rivals:
+            text += f"; the runs do not show that it is faster than {_others(choice, decision.rivals)}"
         text += f", with a learning rate by the {rate_rule} rule, not tuned" if rate_rule else ""
+    if "failures" in decision.provisional:
+        faster = [row.key for row in decision.passed_over if row.key in decision.failures]
+        faster += [key for key in decision.failures if decision.verdicts[key].failed and key not in faster]
+        text += "; " + ", ".join(f"{decision.failures[key]} of {key.label} failed" for key in faster)
+    if "unequal-tuning" in decision.provisional and decision.reference is not None:
+        text += (
+            f"; more settings were tried on {choice.workers} than on {decision.reference.workers}, so their"
+            " qualities do not compare"
+        )
+    if decision.provisional and all(verdict.kind == "unknown" for verdict in decision.verdicts.values()):
+        return f"By speed alone, {text}."
     return f"Provisionally, {text}." if decision.provisional else f"{text[0].upper()}{text[1:]}."
+
+
+def _others(choice: Row, rivals: Sequence[Key]) -> str:
+    """Names of rows that tie with the choice: only the strategy if nothing else differs."""
+    plain = all(key.variant == choice.key.variant for key in rivals)
+    return _enumerated([key.strategy if plain else key.label for key in rivals], "or")
 
 
 def _cost(decision: Decision) -> str:
@@ -119,7 +146,7 @@ def _cost(decision: Decision) -> str:
     assert price is not None
     assert reference is not None
     relative = f" (relative to {reference.workers} workers)" if decision.relative else ""
-    efficiency = f"cost efficiency of {_number(price.efficiency)}{relative}"
+    efficiency = f"cost efficiency of {_efficiency(price, decision)}{relative}"
     if price.basis == "rate":
         if price.key == reference:
             return ""
@@ -151,6 +178,14 @@ def _billed(price: Price) -> str:
     return units.cost(price.cost.value or 0.0, price.bill)
 
 
+def _efficiency(price: Price, decision: Decision) -> str:
+    """A cost efficiency with its interval; if that lies in the indifference zone, the interval alone."""
+    estimate = price.efficiency
+    if decision.is_about_target(estimate) and f"{estimate.low:.2f}" != f"{estimate.high:.2f}":
+        return f"{estimate.low:.2f} to {estimate.high:.2f}, about the target {decision.target:g}"
+    return _number(estimate)
+
+
 def _number(estimate: Estimate, digits: int = 2) -> str:
     text = f"{estimate.value:.{digits}f}"
     if estimate.low is None:
@@ -170,7 +205,7 @@ def _steps(decision: Decision) -> list[str]:
     assert decision.reference is not None
     return [
         f"From {step.marginal_from} to {step.key.workers} workers, each added {step.bill}"
-        f" {'loses' if step.marginal < 0 else 'gains'} {abs(step.marginal):.2f} times the speed of"
+        f" {'loses' if step.marginal < 0 else 'adds'} {abs(step.marginal):.2f} of the speed of"
         f" {decision.reference.label}."
         for step in (price, *above)
         if step.marginal is not None
@@ -208,10 +243,24 @@ def _passed_over(row: PassedOver, decision: Decision) -> str:
         # With enough digits to show that it is below the target.
         texts = (f"{value:.{digits}f}" for digits in (2, 3, 4))
         why = f"cost efficiency {next((text for text in texts if float(text) < decision.target), value)}"
+        if decision.is_about_target(price.efficiency):
+            why += f", about the target {decision.target:g}"
     elif row.why == "uncertain":
         why = f"too uncertain, {_number(price.speedup)} times as fast"
+    elif row.why == "samples":
+        useful, ratio = decision.useful(price), decision.samples.get(row.key, ONE)
+        why = (
+            f"it needs {_number(ratio)} times the samples, a cost efficiency of"
+            f" {useful.efficiency.value:.2f} instead of {price.efficiency.value:.2f} for the same quality"
+        )
+    elif row.why == "fails":
+        why = f"{decision.failures[row.key]} failed"
     elif row.why == "worse":
         why = f"its quality is {verdict.sentence}"
+    elif row.why == "fewer-worse":
+        why = "fewer workers seem to learn worse already"
+    elif row.why == "not-shown":
+        why = f"whether it learns as well is open: {verdict.sentence}"
     else:
         change = signed(verdict.change.value or 0.0, verdict.digits)
         why = f"its quality seems worse, {change} on average"
@@ -240,31 +289,15 @@ def _failures(rows: Sequence[Row]) -> list[str]:
     return [f"Not considered: {_enumerated(names, 'and')} ({why})." for why, names in failed.items()]
 
 
-def _convergence(rows: Sequence[Row]) -> list[str]:
-    """Number of virtual workers up to which quality holds."""
-    virtual = {row.key: row for row in rows if not is_timed(row.implementation)}
-    sentences = []
-    for keys in gathered(virtual, lambda key: key.variant).values():
-        members = [virtual[key] for key in keys]
-        start = f"With {keys[0].series_label}, {metric_label(members[0].metric)}"
-        worse = [row for row in members if row.verdict.kind == "worse"]
-        compared = [row for row in members if row.verdict.kind != "reference"]
-        if worse:
-            first = worse[0]
-            onwards = all(row.verdict.kind == "worse" for row in members if row.workers > first.workers)
-            where = f"from {first.workers} workers on" if onwards else f"at {first.workers} workers"
-            sentences.append(f"{start} is {first.verdict.sentence} {where}.")
-        elif compared and all(row.verdict.kind == "no-worse" for row in compared):
-            sentences.append(f"{start} holds up to {compared[-1].workers} workers.")
-    return sentences
-
-
 def _open_questions(
     rows: Sequence[Row], planned: Sequence[Planned], decision: Decision, by_rows: bool
 ) -> list[str]:
     """One sentence for each open question, with the runs that would settle it."""
     unclear = [row.key.label for row in rows if row.runs > 1 and decision.verdicts[row.key].kind == "unclear"]
     unknown = [row.key.label for row in rows if row.verdict.kind == "unknown"]
+    if any(row.timings for row in rows):  # only what may still change the choice is trained further
+        open_rows = {row.key.label for row in decision.passed_over if row.why == "not-shown"}
+        unclear, unknown = ([name for name in names if name in open_rows] for names in (unclear, unknown))
     questions = [*_unfinished(planned), *_single_seeds(rows), *_costs(decision)]
     if unclear:
         questions.append(f"More seeds are needed to tell whether the quality is worse: {_short(unclear)}.")
@@ -272,10 +305,17 @@ def _open_questions(
         whose = "any row" if len(unknown) == len(rows) else _short(unknown)
         questions.append(f"The quality of {whose} is unknown; more workers may have lowered it.")
     questions += _undirected(rows)
-    if decision.relative and decision.reference:
+    for metric in dict.fromkeys(row.metric for row in rows if row.verdict.kind == "no-margin"):
         questions.append(
-            "No one-worker run was timed, so costs and qualities are relative to"
-            f" {decision.reference.label}. Sweep 1 worker too, to see what the first step costs."
+            f"The scale of {metric_label(metric)} is not known, so there is no verdict on quality. Add"
+            " --quality-margin: the accepted loss, in its unit or as a percentage."
+        )
+    if decision.relative and decision.reference:
+        remedy = "Sweep 1 worker too, to see what the first step costs."
+        if any(row.workers == 1 for row in rows):
+            remedy = "Run more seeds, or find out why these failed."
+        questions.append(
+            f"Costs and qualities are relative to {decision.reference.label}: {decision.no_single}. {remedy}"
         )
     questions += _untimed(rows)
     if by_rows:
@@ -299,30 +339,28 @@ def _unfinished(planned: Sequence[Planned]) -> list[str]:
 
 
 def _single_seeds(rows: Sequence[Row]) -> list[str]:
-    alone = [row.key.label for row in rows if row.runs == 1]
+    alone = [row.key.label for row in rows if row.runs == 1 and not row.timings]
     if alone and len(alone) == len(rows):
-        return [
-            "One seed only: no interval anywhere, so chance cannot be ruled out. Sweep three or more seeds."
-        ]
-    return [f"One seed only, so no interval: {_short(alone)}."] if alone else []
+        return ["One seed only, so there are no confidence intervals. Sweep three or more seeds."]
+    return [f"One seed only, so wide intervals or none: {_short(alone)}."] if alone else []
 
 
 def _costs(decision: Decision) -> list[str]:
-    """Cost efficiencies whose intervals contain the target, and the seeds that would settle them."""
+    """Cost efficiencies that may or may not reach the target."""
     asked: set[Key | None] = {decision.choice, *(row.key for row in decision.passed_over)}
     if decision.kind in ("uncertain", "none"):
-        asked |= set(decision.prices)
+        least = min(price.units for price in decision.prices.values())
+        asked |= {key for key, price in decision.prices.items() if price.units > least}
     sentences = []
     for key, price in decision.prices.items():
-        if key not in asked or decision.reference is None or key.workers <= decision.reference.workers:
+        if key not in asked or key == decision.reference:
             continue
         efficiency = price.efficiency
-        if efficiency.contains(decision.target) or is_undecided(price, decision.target):
-            needed = f"About {price.seeds} seeds" if price.seeds else "More than 50 seeds"
+        if decision.is_open(price) or is_undecided(price, decision.target):
             sentences.append(
                 f"It is open whether {key.label} reaches a cost efficiency of {decision.target:g}"
                 f" ({efficiency.value:.2f}, 95 % interval {efficiency.low:.3g} to {efficiency.high:.3g})."
-                f" {needed} on an otherwise idle machine would settle it."
+                " Run more seeds, on an otherwise idle machine."
             )
     return sentences
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from scalestudy.analysis.peaks import Peak, peak_of
 from scalestudy.analysis.runs import Run
-from scalestudy.study.strategies import is_timed
+from scalestudy.plugins.strategies import is_timed
 
 JOULES = 3600.0
 """Joules per watt-hour."""
@@ -81,22 +81,27 @@ def costs_of(runs: Sequence[Run]) -> Costs:
     reached = None if flops is None or rate is None else flops * rate
     devices = results[0].workers if timed else 1  # one device computes all virtual workers in turn
     return Costs(
-        gpu_percent=mean_of(use.percent for use in gpus), gpu_joules=energies["gpus"],
+        gpu_percent=mean_of(use.percent for use in gpus),
+        gpu_joules=energies["gpus"],
         cpu_percent=mean_of(mean_of(result.cpu_percent) for result in results),
         peak_memory_bytes=_largest(_largest(result.peak_memory_bytes) for result in results),
-        gpu_memory_bytes=_largest(use.allocated_bytes for use in gpus), cpu_joules=energies["cpus"],
-        watt_hours=sum(counted.values()) / JOULES if counted else None, energy_of=" + ".join(counted) or None,
+        gpu_memory_bytes=_largest(use.allocated_bytes for use in gpus),
+        cpu_joules=energies["cpus"],
+        watt_hours=sum(counted.values()) / JOULES if counted else None,
+        energy_of=" + ".join(counted) or None,
         node_hours=mean_of(_hours(run, len(run.result.nodes) or None) for run in runs),
         device_hours=mean_of(_hours(run, devices) for run in runs),
         network_sent_bytes=_total(runs, "nodes", "sent_bytes"),
         network_received_bytes=_total(runs, "nodes", "received_bytes"),
         loopback_bytes=_total(runs, "nodes", "loopback_bytes"),
         read_bytes=_total(runs, "processes", "read_bytes"),
-        written_bytes=_total(runs, "processes", "written_bytes"), flops_per_sample=flops,
-        flops_per_second=reached, peak_flops_per_second=peak.value,
+        written_bytes=_total(runs, "processes", "written_bytes"),
+        flops_per_sample=flops,
+        flops_per_second=reached,
+        peak_flops_per_second=peak.value,
         mfu=reached / (devices * peak.value) if reached is not None and peak.value else None,
         unmeasured=_why(runs, peak, flops),
-    )  # fmt: skip
+    )
 
 
 def _complete(values: Iterable[float | None]) -> list[float]:

@@ -1,77 +1,79 @@
-"""Time and cost of a training on each row, and which row to request.
+"""Which row to request.
 
 Rows are compared by what users pay: time from start to result, and that time multiplied by the units
-billed (Hoefler and Belli, SC15, 2015, rule 1). The reference is the cheapest one-worker row whose quality
-does not seem worse than that of the best one-worker row. *Cost efficiency* is the reference's cost divided by
-a row's cost. The decision is the fastest row whose cost efficiency is at least the target and whose quality
-does not seem worse.
+billed (Hoefler and Belli, SC15, 2015, rule 1). The reference is the cheapest row among those that bill the
+fewest units, if its quality does not seem worse than that of the best one-worker row. *Cost efficiency* is
+the reference's cost divided by a row's cost. The decision is the fastest row whose cost efficiency is at
+least the target, whose quality does not seem worse, and whose runs do not fail more often. If more workers
+certainly need more samples for the same quality, their efficiency is divided by that ratio. Cost efficiencies
+in the indifference zone about the target may be judged either way (Bechhofer, Annals of Mathematical
+Statistics 25, 1954). A choice is provisional while an interval, or a share of failed runs, could still
+change it.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from math import log
+from types import MappingProxyType
 from typing import Literal
 
-from scalestudy.analysis.measures import Measure, Measures, gathered, times_count
+from scalestudy.analysis.failed_runs import Failures, count_failures, pooled
+from scalestudy.analysis.measures import Measures
+from scalestudy.analysis.price import (
+    Bill,
+    Price,
+    PriceBasis,
+    is_undecided,
+    price_basis,
+    prices_of,
+    relative_time,
+)
 from scalestudy.analysis.quality import Verdict, judge
-from scalestudy.analysis.runs import Key, Run
-from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
+from scalestudy.analysis.runs import Key, Planned
+from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row, best_single
-from scalestudy.study.quality_margin import QualityMargin
+from scalestudy.config.file import INDIFFERENCE_ZONE
+from scalestudy.config.quality_margin import QualityMargin
 
-Bill = Literal["worker", "gpu", "core", "node"]
-Basis = Literal["wall", "training", "rate"]
-"""Which time of a training is compared: from its start to its result ("wall"); its epochs only ("training");
-or the time of one sample ("rate"), if rows did different work or no other time is known."""
 Kind = Literal["ask", "stay", "only-smallest", "uncertain", "none", "no-timing", "nothing-learned", "no-runs"]
 Reason = Literal[
-    "single-run", "interval-contains-target", "faster-may-qualify", "quality-unclear", "quality-unknown",
-    "quality-no-reference", "quality-no-direction", "relative",
-]  # fmt: skip
-"""Why a decision is provisional."""
-Objection = Literal["cost", "worse", "seems-worse", "uncertain"]
+    "single-run",
+    "interval-contains-target",
+    "faster-may-qualify",
+    "quality-unclear",
+    "quality-unknown",
+    "quality-no-reference",
+    "quality-no-direction",
+    "quality-no-margin",
+    "relative",
+    "failures",
+    "unequal-tuning",
+    "faster-may-learn",
+]
+"""Why a decision is provisional. "unequal-tuning": more settings were tried on the chosen number of workers
+than on the reference's. "failures": a faster row was passed over because runs of it failed, but too
+few to tell that more fail than of the reference."""
+Objection = Literal[
+    "cost",
+    "worse",
+    "seems-worse",
+    "uncertain",
+    "fails",
+    "samples",
+    "not-shown",
+    "fewer-worse",
+]
 """Why a faster row was passed over."""
+TUNED = (
+    "train.learning_rate",
+    "train.warmup_epochs",
+    "train.warmup_steps",
+    "train.schedule",
+    "train.optimizer",
+)
+"""Keys that are tuned for a number of workers."""
+OPEN = ("unclear", "unknown")
+"""Verdicts of rows that are not shown to be no worse."""
 EFFICIENCY_TARGET = 0.7
-TOO_WIDE = 2.0
-"""A speed-up whose interval ends further below the estimate than this factor is too uncertain."""
-
-
-@dataclass(frozen=True)
-class Price:
-    """Time and cost of one training on a row.
-
-    Attributes:
-        basis: Which time is compared.
-        seconds: Seconds of one training, or of one sample if the basis is "rate".
-        units: Units that are billed while it runs.
-        cost: Unit-hours of one training; empty if the basis is "rate".
-        speedup: Time on the reference divided by this time.
-        efficiency: Cost efficiency: cost on the reference divided by this cost.
-        on_front: Whether no other row is both faster and cheaper.
-        marginal: Speed-up gained per unit added since the next smaller number of workers of its series.
-        marginal_from: That number of workers.
-        seeds: Seeds after which the interval of the cost efficiency would exclude the target, if further runs
-            spread as much; None if more than 50 or unknown.
-    """
-
-    key: Key
-    basis: Basis
-    seconds: Estimate
-    units: float
-    bill: Bill
-    cost: Estimate
-    speedup: Estimate = NOTHING
-    efficiency: Estimate = NOTHING
-    on_front: bool = False
-    marginal: float | None = None
-    marginal_from: int | None = None
-    seeds: int | None = None
-
-    @property
-    def duration(self) -> float:
-        """The time in seconds, which every price has."""
-        return self.seconds.value or 0.0
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,13 @@ class Decision:
     Attributes:
         choice: The row; None if no row is recommended.
         reference: The row that costs are compared with; None if nothing was timed.
+        zone: Half of the width of the indifference zone about the target.
+        no_single: Why the reference has several workers although sites bill one; empty if it has not.
+        failures: Rows of which runs failed.
+        sound: Rows whose quality does not seem worse and whose runs do not fail more often. No other is
+            advised, for whatever goal.
+        samples: Rows that need more samples than the reference for the same quality, and how many times as
+            many: their cost efficiency is divided by it.
         verdicts: Quality of every row, compared with the best one-worker row where that is stricter.
         prices: Price of every timed row, in reading order.
         provisional: Why the decision is provisional; empty if it is not.
@@ -111,6 +120,24 @@ class Decision:
     rivals: tuple[Key, ...] = ()
     lasting: Key | None = None
     lasting_uncertain: Key | None = None
+    zone: float = INDIFFERENCE_ZONE
+    no_single: str = ""
+    failures: Mapping[Key, Failures] = field(default_factory=dict)
+    sound: frozenset[Key] = frozenset()
+    samples: Mapping[Key, Estimate] = field(default_factory=dict)
+
+    def useful(self, price: Price) -> Price:
+        """A price for the same quality: of as many samples as the row needs for it."""
+        ratio = self.samples.get(price.key)
+        if ratio is None:
+            return price
+        less = ratio.inverse()
+        return replace(
+            price,
+            seconds=price.seconds.times(ratio),
+            speedup=price.speedup.times(less),
+            efficiency=price.efficiency.times(less),
+        )
 
     @property
     def price(self) -> Price | None:
@@ -119,14 +146,37 @@ class Decision:
 
     @property
     def relative(self) -> bool:
-        """Whether the reference has several workers, because no one-worker row was timed."""
-        return self.reference is not None and self.reference.workers > 1
+        """Whether the reference has several workers because no one-worker row can be it."""
+        return bool(self.no_single)
+
+    def is_about_target(self, efficiency: Estimate) -> bool:
+        """Whether a cost efficiency lies in the indifference zone with its whole interval."""
+        low, high = efficiency.low, efficiency.high
+        if low is None or high is None:
+            return False
+        return self.target - self.zone <= low and high <= self.target + self.zone
+
+    def is_open(self, price: Price) -> bool:
+        """Whether a row may or may not reach the target: its interval leaves the zone on the other side."""
+        value, low, high = price.efficiency.value, price.efficiency.low, price.efficiency.high
+        if value is None or low is None or high is None or price.key == self.reference:
+            return False
+        if value < self.target or is_undecided(price, self.target):
+            return high > self.target + self.zone
+        return low < self.target - self.zone
 
 
 def decide(
-    rows: Sequence[Row], measures: Measures, target: float = EFFICIENCY_TARGET, bill: Bill = "worker",
+    rows: Sequence[Row],
+    measures: Measures,
+    target: float = EFFICIENCY_TARGET,
+    bill: Bill = "worker",
     margin: QualityMargin | None = None,
-) -> Decision:  # fmt: skip
+    *,
+    zone: float = INDIFFERENCE_ZONE,
+    planned: Sequence[Planned] = (),
+    samples: Mapping[Key, Estimate] = MappingProxyType({}),
+) -> Decision:
     """Decide which row to request.
 
     Args:
@@ -135,17 +185,41 @@ def decide(
         target: Cost efficiency that the choice must reach.
         bill: Unit that the site bills.
         margin: Accepted loss of quality.
+        zone: Half of the width of the indifference zone about the target.
+        planned: All points of the study, of which some may have ended in an error.
+        samples: Rows that need more samples for the same quality, and how many times as many.
     """
     if not rows:
         return Decision("no-runs", target, bill)
+    keys = [row.key for row in rows]
     verdicts = _stricter_verdicts(rows, measures, margin)
-    sound = {key for key, verdict in verdicts.items() if not verdict.seems_worse}
-    basis = _basis(rows, measures)
+    failures = count_failures(keys, measures, planned)
+    fewest = min(row.workers for row in rows)
+    usual = pooled(failures, [row.key for row in rows if row.workers == fewest], measures)
+    sound = {
+        key
+        for key, verdict in verdicts.items()
+        if not verdict.seems_worse and failures[key].share <= usual.share
+    }
+    basis = price_basis(keys, measures)
 
-    def decision(basis: Basis) -> Decision:
-        prices, reference = _prices(rows, measures, sound, target, bill, basis)
-        made = Decision("no-timing", target, bill, verdicts=verdicts, prices=prices)
-        return _choose(made, rows, sound, reference, _measure(measures, basis))
+    def decision(basis: PriceBasis) -> Decision:
+        prices, reference = prices_of(keys, measures, sound, bill, basis)
+        made = Decision(
+            "no-timing",
+            target,
+            bill,
+            verdicts=verdicts,
+            prices=prices,
+            zone=zone,
+            failures={key: row for key, row in failures.items() if row.failed},
+            samples=samples,
+            sound=frozenset(sound),
+        )
+        shown = sound
+        if measures.sequential:  # faster rows have had their chance to be shown no worse
+            shown = {key for key in sound if verdicts[key].kind not in OPEN or key.workers == 1}
+        return _choose(made, rows, sound, shown, reference, measures, usual)
 
     decided = decision(basis)
     if basis != "wall" or decided.choice is None:
@@ -175,53 +249,67 @@ def _stricter_verdicts(
 
 
 def _choose(
-    made: Decision, rows: Sequence[Row], sound: set[Key], reference: Key | None, measure: Measure
+    made: Decision,
+    rows: Sequence[Row],
+    sound: set[Key],
+    shown: set[Key],
+    reference: Key | None,
+    measures: Measures,
+    usual: Failures,
 ) -> Decision:
     target, verdicts, prices = made.target, made.verdicts, made.prices
     if all(verdicts[row.key].failed for row in rows):
         return replace(made, kind="nothing-learned")
     candidates = [
-        price for key, price in prices.items() if key in sound and price.efficiency.value is not None
+        made.useful(price)
+        for key, price in prices.items()
+        if key in sound and price.efficiency.value is not None
     ]
     if reference is None or not candidates:
         return made
-    made = replace(made, reference=reference)
+    made = replace(made, reference=reference, no_single=_no_single(reference, rows, made))
     learned = [row for row in rows if row.workers > reference.workers and not verdicts[row.key].failed]
     if learned and not any(row.key in prices for row in learned):
         return made
-    undecided = [
-        price for price in candidates if price.key.workers > reference.workers and is_undecided(price, target)
-    ]
+    least = prices[reference].units
+    undecided = [price for price in candidates if price.units > least and is_undecided(price, target)]
     good = [
         price
         for price in candidates
         if (price.efficiency.value or 0.0) >= target * (1 - 1e-9) and price not in undecided
     ]
-    if not good or (undecided and all(price.key.workers == reference.workers for price in good)):
+    if not good or (undecided and all(price.units == least for price in good)):
         return replace(made, kind="uncertain" if undecided else "none")
-    choice = min(good, key=lambda price: price.duration)
+    choice = min([price for price in good if price.key in shown] or good, key=lambda price: price.duration)
     faster = sorted(
-        (price for price in prices.values() if price.duration < choice.duration),
+        (price for price in prices.values() if price.duration < prices[choice.key].duration),
         key=lambda price: price.duration,
     )
     alone = len({row.workers for row in rows}) == 1
-    kind: Kind = "ask" if choice.key.workers > reference.workers else "only-smallest" if alone else "stay"
+    smallest = min(price.key.workers for price in candidates)
+    kind: Kind = "ask" if choice.key.workers > smallest else "only-smallest" if alone else "stay"
     rivals = [
         price.key
         for price in good
         if price.key.workers == choice.key.workers
         and price.key != choice.key
-        and (ratio := _times(measure, choice.basis, price.key, choice.key)).low is not None
+        and (ratio := relative_time(measures, choice.basis, price.key, choice.key)).low is not None
         and ratio.low <= 1
     ]
-    contenders = [price for price in faster if price.key in sound and kind != "only-smallest"]
+    unshown = {
+        price.key: _not_shown(price.key, verdicts)
+        for price in faster
+        if price in good and price.key not in shown
+    }
     return replace(
         made,
         kind=kind,
         choice=choice.key,
-        provisional=_provisional(choice, reference, verdicts[choice.key], contenders, target, kind),
+        provisional=_provisional(made, choice, kind, [p for p in faster if p.key in sound])
+        + (("failures",) if any(_may_fail_by_chance(price, made, usual) for price in faster) else ())
+        + (("faster-may-learn",) if "not-shown" in unshown.values() else ()),
         passed_over=tuple(
-            PassedOver(price.key, _objection(price, verdicts[price.key], target))
+            PassedOver(price.key, unshown.get(price.key) or _objection(price, made))
             for price in faster
             if not verdicts[price.key].failed
         ),
@@ -229,154 +317,93 @@ def _choose(
     )
 
 
-def is_undecided(price: Price, target: float) -> bool:
-    """Whether the measurement is too uncertain to say if a row reaches `target` or is of no use.
-
-    The interval of its efficiency reaches `target`, and that of its speed-up reaches down to 1, or below half
-    of the measured value.
-    """
-    speed, reached = price.speedup, price.efficiency.high
-    if speed.value is None or speed.low is None or reached is None:
-        return False
-    return reached >= target and (speed.low <= 1 or speed.low * TOO_WIDE < speed.value)
-
-
 def _provisional(
-    choice: Price, reference: Key, verdict: Verdict, contenders: Sequence[Price], target: float, kind: Kind
+    made: Decision, choice: Price, kind: Kind, contenders: Sequence[Price]
 ) -> tuple[Reason, ...]:
     """Reasons why a choice is provisional, without repeats; `contenders` are faster rows of sound quality."""
     by_verdict: dict[str, Reason] = {
-        "unclear": "quality-unclear", "unknown": "quality-unknown",
-        "no-reference": "quality-no-reference", "no-direction": "quality-no-direction",
-    }  # fmt: skip
+        "unclear": "quality-unclear",
+        "unknown": "quality-unknown",
+        "no-reference": "quality-no-reference",
+        "no-direction": "quality-no-direction",
+        "no-margin": "quality-no-margin",
+    }
     reasons: list[Reason] = []
-    if choice.key != reference:
+    if choice.key != made.reference:
         if choice.efficiency.low is None:
             reasons.append("single-run")
-        elif choice.efficiency.contains(target):
+        elif made.is_open(choice):
             reasons.append("interval-contains-target")
+        assert made.reference is not None
+        if _settings(choice.key, made) > _settings(made.reference, made):
+            reasons.append("unequal-tuning")
     if kind == "only-smallest":
         return tuple(reasons)
-    for price in contenders:
+    for price in map(made.useful, contenders):
         if price.efficiency.low is None:
             reasons.append("single-run")
-        elif price.efficiency.contains(target):
+        elif made.is_open(price):
             reasons.append("faster-may-qualify")
+    verdict = made.verdicts[choice.key]
     if verdict.kind in by_verdict and choice.key.workers > 1:
         reasons.append(by_verdict[verdict.kind])
-    if reference.workers > 1 or verdict.relative:
+    if made.relative or verdict.relative:
         reasons.append("relative")
     return tuple(dict.fromkeys(reasons))
 
 
-def _objection(price: Price, verdict: Verdict, target: float) -> Objection:
+def _may_fail_by_chance(price: Price, made: Decision, usual: Failures) -> bool:
+    """Whether a row was passed over for failed runs only, and too few to tell that it fails more often."""
+    failures = made.failures.get(price.key)
+    if failures is None or failures.exceed(usual):
+        return False
+    efficiency = price.efficiency
+    return (efficiency.value or 0.0) >= made.target or made.is_open(price)
+
+
+def _not_shown(key: Key, verdicts: Mapping[Key, Verdict]) -> Objection:
+    """Why a row that is cheap enough is not shown to be no worse."""
+    fewer = any(
+        other.variant == key.variant and other.workers < key.workers and verdict.seems_worse
+        for other, verdict in verdicts.items()
+    )
+    return "fewer-worse" if fewer else "not-shown"
+
+
+def _objection(price: Price, made: Decision) -> Objection:
+    verdict = made.verdicts[price.key]
     if verdict.kind == "worse":
         return "worse"
     if verdict.seems_worse:
         return "seems-worse"
-    return "uncertain" if is_undecided(price, target) else "cost"
+    if is_undecided(price, made.target):
+        return "uncertain"
+    if (price.efficiency.value or 0.0) >= made.target:
+        return "fails" if price.key in made.failures else "samples"
+    return "cost"
 
 
-def _prices(
-    rows: Sequence[Row], measures: Measures, sound: set[Key], target: float, bill: Bill, basis: Basis
-) -> tuple[dict[Key, Price], Key | None]:
-    """Return the price of every timed row, in reading order, and the reference, if there is one."""
-    measure = _measure(measures, basis)
-    prices: dict[Key, Price] = {}
-    for row in rows:
-        runs = measures.groups[row.key]
-        if not measure.values[row.key] or not times_count(runs):
-            continue
-        seconds = measure.mean(row.key)
-        if seconds.value is None or seconds.value <= 0:
-            continue
-        units = units_of(runs, bill)
-        if basis == "rate":
-            prices[row.key] = Price(row.key, basis, Estimate(1 / seconds.value), units, bill, NOTHING)
-        else:
-            prices[row.key] = Price(row.key, basis, seconds, units, bill, seconds.scaled(units / 3600))
-    usable = [price for key, price in prices.items() if key in sound]
-    smallest = min((price.key.workers for price in usable), default=0)
-    singles = [price for price in usable if price.key.workers == smallest]
-    reference = min(singles, key=lambda price: price.units * price.duration, default=None)
-    if reference is None:
-        return prices, None
-    front = _front(usable)
-    for key, price in prices.items():
-        if key == reference.key:
-            prices[key] = replace(price, speedup=ONE, efficiency=ONE, on_front=key in front)
-            continue
-        speedup = _times(measure, basis, reference.key, key)
-        efficiency, contrast = (
-            speedup.scaled(reference.units / price.units),
-            measure.contrast(reference.key, key),
-        )
-        seeds = None
-        if contrast is not None and efficiency.value:
-            seeds = contrast.pairs_to_settle(abs(log(efficiency.value / target)))
-        prices[key] = replace(
-            price, speedup=speedup, efficiency=efficiency, seeds=seeds, on_front=key in front
-        )
-    for members in gathered(list(prices), lambda key: key.series).values():
-        rising = sorted(members, key=lambda key: key.workers)
-        for below, key in pairwise(rising):
-            prices[key] = _with_marginal(prices[key], prices[below])
-    return prices, reference.key
+def _settings(key: Key, made: Decision) -> int:
+    """How many settings of the training were tried on as many workers, but for the rule of the rate.
+
+    Rules are equal on one worker. More trials find a better quality (Shallue et al., JMLR 20, 2019).
+    """
+    return len(
+        {
+            tuple((name, str(value)) for name, value in other.swept.items() if name in TUNED)
+            for other in made.verdicts
+            if other.workers == key.workers
+        }
+    )
 
 
-def _times(measure: Measure, basis: Basis, key: Key, other: Key) -> Estimate:
-    """Time of `key` divided by the time of `other`."""
-    return measure.ratio(other, key) if basis == "rate" else measure.ratio(key, other)
-
-
-def _with_marginal(price: Price, before: Price) -> Price:
-    """Return the price with the gain of the last step up in its series."""
-    if before.units >= price.units:
-        return price
-    if price.speedup.value is None or before.speedup.value is None:
-        return price
-    gained = (price.speedup.value - before.speedup.value) / (price.units - before.units)
-    return replace(price, marginal=gained, marginal_from=before.key.workers)
-
-
-def _front(prices: Sequence[Price]) -> set[Key]:
-    """Rows that no other row beats in both time and cost (Pareto)."""
-    front: set[Key] = set()
-    cheapest = float("inf")
-    for price in sorted(prices, key=lambda price: (price.duration, price.units * price.duration)):
-        if price.units * price.duration < cheapest:
-            front.add(price.key)
-            cheapest = price.units * price.duration
-    return front
-
-
-def _basis(rows: Sequence[Row], measures: Measures) -> Basis:
-    """The first basis known for all timed rows, if the rows of each series did the same work."""
-    keys = [row.key for row in rows if times_count(measures.groups[row.key])]
-    works: dict[tuple[str, str], set[int | None]] = {}
-    for row in rows:
-        works.setdefault(row.key.series, set()).add(row.samples_processed)
-    alike = all(len(samples) == 1 for samples in works.values())
-    for basis in ("wall", "training"):
-        if alike and keys and all(_measure(measures, basis).values[key] for key in keys):
-            return basis
-    return "rate"
-
-
-def _measure(measures: Measures, basis: Basis) -> Measure:
-    return {"wall": measures.wall_seconds, "training": measures.training_seconds, "rate": measures.rate}[
-        basis
-    ]
-
-
-def units_of(runs: Sequence[Run], bill: Bill) -> float:
-    """Units that are billed while a row runs; its number of workers if nothing else was recorded."""
-    run = runs[0]
-    workers = float(run.result.workers)
-    if bill == "node":
-        return float(len(run.result.nodes) or len({rank.host for rank in run.ranks})) or workers
-    if bill == "core":
-        granted = [len(rank.cpus) for rank in run.ranks]
-        size = run.ranks[0].size if run.ranks else 0
-        return float(sum(granted) / len(granted) * size) if granted else workers
-    return workers
+def _no_single(reference: Key, rows: Sequence[Row], made: Decision) -> str:
+    """Why no one-worker row is the reference or billed no less than it; empty if one is."""
+    singles = [row.key for row in rows if row.workers == 1]
+    if any(key in made.prices and not made.verdicts[key].seems_worse for key in singles):
+        return ""
+    if not singles:
+        return "no one-worker run has finished"
+    if reasons := [made.verdicts[key].sentence for key in singles if made.verdicts[key].seems_worse]:
+        return f"{singles[0].label} cannot be the reference ({reasons[0]})"
+    return "no one-worker run was timed"

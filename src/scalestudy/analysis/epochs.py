@@ -7,9 +7,9 @@ from typing import Any, overload
 import polars as pl
 from pydantic import ValidationError
 
-from scalestudy.study.record_file import first_error
-from scalestudy.study.records import EpochOutcome, EpochRecord
-from scalestudy.study.run_folder import EPOCHS
+from scalestudy.store.record_file import first_error
+from scalestudy.store.records import EpochOutcome, EpochRecord
+from scalestudy.store.run_folder import EPOCHS
 from scalestudy.util.files import contents
 
 _FIELDS = EpochRecord.model_fields

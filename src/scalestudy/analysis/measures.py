@@ -7,12 +7,12 @@ of oversubscribed runs.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from statistics import fmean
 from typing import Literal, TypeVar
 
-from scalestudy.analysis.blocks import Pooled, Values, contrast, mean, pooled
+from scalestudy.analysis.blocks import Design, Values, contrast, design_of, mean
 from scalestudy.analysis.divergence import FailedRun, failures
 from scalestudy.analysis.runs import Key, Run, sense_of, values_of
 from scalestudy.analysis.statistics import (
@@ -26,8 +26,9 @@ from scalestudy.analysis.statistics import (
     exponential,
     quality_scale,
 )
-from scalestudy.study.metrics import Sense, known
-from scalestudy.study.strategies import is_synchronous, is_timed, references
+from scalestudy.analysis.timing import equal_updates
+from scalestudy.config.metrics import Sense, known
+from scalestudy.plugins.strategies import is_synchronous, is_timed, references
 
 T = TypeVar("T", bound=Hashable)
 Groups = Mapping[Key, Sequence[Run]]
@@ -49,8 +50,8 @@ class Measure:
     values: Mapping[Key, Values]
     scales: Mapping[Key, Scale]
     differences: Scale
-    of_means: Mapping[Key, Pooled[Key] | None]
-    of_differences: Mapping[Key, Pooled[Key] | None]
+    of_means: Mapping[Key, Design | None]
+    of_differences: Mapping[Key, Design | None]
 
     def mean(self, key: Key) -> Estimate:
         """Mean over a row's runs: geometric on the logarithmic scale, else arithmetic."""
@@ -78,6 +79,22 @@ class Measure:
         return self.difference(key, reference).map(exponential)
 
 
+def measured_qualities(
+    qualities: Mapping[Key, Values],
+    scales: Mapping[Key, Scale],
+    learned: Iterable[Sequence[Key]],
+    updates: Mapping[Key, Key],
+) -> Measure:
+    """Qualities, which are compared as differences; rows with equal updates count once in a design."""
+    firsts = [[key for key in keys if updates[key] == key] for keys in learned]
+    found = measured(qualities, scales, firsts, LINEAR)
+    return replace(
+        found,
+        of_means={key: found.of_means[updates[key]] for key in qualities},
+        of_differences={key: found.of_differences[updates[key]] for key in qualities},
+    )
+
+
 def measured(
     values: Mapping[Key, Values],
     scales: Mapping[Key, Scale],
@@ -85,8 +102,8 @@ def measured(
     differences: Scale,
 ) -> Measure:
     """A quantity with a design for each group in `alike` (comparable rows); other rows have no design."""
-    of_means: dict[Key, Pooled[Key] | None] = dict.fromkeys(values)
-    of_differences: dict[Key, Pooled[Key] | None] = dict.fromkeys(values)
+    of_means: dict[Key, Design | None] = dict.fromkeys(values)
+    of_differences: dict[Key, Design | None] = dict.fromkeys(values)
     for keys in alike:
         of_means |= _design(keys, values, lambda key: scales[key])
         of_differences |= _design(keys, values, lambda _: differences)
@@ -102,11 +119,10 @@ def measured_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
 
 def _design(
     keys: Sequence[Key], values: Mapping[Key, Values], scale: Callable[[Key], Scale]
-) -> dict[Key, Pooled[Key] | None]:
+) -> dict[Key, Design | None]:
     """The design of `keys`, for each row that belongs to it."""
     on_scale = [key for key in keys if all(map(scale(key).holds, values[key].values()))]
-    design = pooled({key: _on(scale(key), values[key]) for key in on_scale})
-    return dict.fromkeys(design.rows, design) if design else {}
+    return dict.fromkeys(on_scale, design_of([_on(scale(key), values[key]) for key in on_scale]))
 
 
 def _on(scale: Scale, values: Values) -> Values:
@@ -126,12 +142,14 @@ class Measures:
     """A study's runs by row, and what was measured over them.
 
     Attributes:
-        wall_seconds: From the start of the processes to the result: the time that users wait and pay for.
+        wall_seconds: `Run.wall_seconds`: the time that users wait and pay for.
         rate: The quantity whose ratio is the speed-up: throughput, or a substitute if that is unknown.
         bases: What `rate` is for each row.
         senses: Direction and bounds of each row's quality.
         digits: Decimals of each row's quality in text.
         failed: Runs of each row that failed to learn.
+        trained: Trainings that tell the quality of each row: its own, and those of rows with equal updates.
+        updates: The first row whose updates each row's equal; see `analysis.timing`.
     """
 
     groups: Groups
@@ -144,22 +162,38 @@ class Measures:
     senses: Mapping[Key, Sense]
     digits: Mapping[Key, int]
     failed: Mapping[Key, Sequence[FailedRun]]
+    trained: Groups
+    updates: Mapping[Key, Key]
+
+    @property
+    def sequential(self) -> bool:
+        """Whether seeds were added until a verdict stood, so that levels for repeated looks are due."""
+        return any(run.is_timing for runs in self.groups.values() for run in runs)
 
 
 def measure(groups: Groups) -> Measures:
     """Measure every quantity over the rows of a study."""
+    timed = {key: timed_runs(runs) for key, runs in groups.items()}
 
     def times(value: Callable[[Run], float | None]) -> Measure:
-        return measured_times(groups, {key: values_of(runs, value) for key, runs in groups.items()})
+        return measured_times(groups, {key: values_of(runs, value) for key, runs in timed.items()})
 
-    senses = {key: sense_of(runs) for key, runs in groups.items()}
+    named = gathered(groups, lambda key: groups[key][0].result.metric).values()
+    together = {key: [run for other in keys for run in groups[other]] for keys in named for key in keys}
+    senses = {key: sense_of(together[key]) for key in groups}
     bases = _bases(groups)
     throughput = times(RATES["throughput"])
     rate = throughput
     if set(bases.values()) - {"throughput"}:
-        rates = {key: values_of(runs, RATES[bases[key]]) for key, runs in groups.items()}
+        rates = {key: values_of(runs, RATES[bases[key]]) for key, runs in timed.items()}
         rate = measured_times(groups, rates)
-    qualities = {key: values_of(runs, lambda run: run.result.quality) for key, runs in groups.items()}
+    updates = equal_updates(groups)
+    alike = gathered(groups, lambda key: updates[key])
+    trained = {
+        key: [run for row in alike[updates[key]] for run in groups[row] if not run.is_timing]
+        for key in groups
+    }
+    qualities = {key: values_of(runs, lambda run: run.result.quality) for key, runs in trained.items()}
     scales: dict[Key, Scale] = {}
     digits: dict[Key, int] = {}
     by_metric = gathered(groups, lambda key: groups[key][0].result.metric)
@@ -168,14 +202,22 @@ def measure(groups: Groups) -> Measures:
         scale = quality_scale(all(senses[key].bounded for key in keys), values)
         scales |= dict.fromkeys(keys, scale)
         digits |= dict.fromkeys(keys, decimals(scale, values))
-    failed = {key: failures(runs, senses[key], digits[key]) for key, runs in groups.items()}
+    failed = {key: failures(runs, senses[key], digits[key]) for key, runs in trained.items()}
     learned = [[key for key in keys if not failed[key]] for keys in by_metric.values()]
     return Measures(
-        groups=groups, throughput=throughput, training_seconds=times(lambda run: run.result.training_seconds),
-        wall_seconds=times(lambda run: run.result.wall_seconds),
-        quality=measured(qualities, scales, learned, LINEAR), rate=rate, bases=bases, senses=senses,
-        digits=digits, failed=failed,
-    )  # fmt: skip
+        groups=groups,
+        throughput=throughput,
+        training_seconds=times(lambda run: run.result.training_seconds),
+        wall_seconds=times(lambda run: run.wall_seconds),
+        quality=measured_qualities(qualities, scales, learned, updates),
+        rate=rate,
+        bases=bases,
+        senses=senses,
+        digits=digits,
+        failed=failed,
+        trained=trained,
+        updates=updates,
+    )
 
 
 def epoch_seconds(run: Run) -> float | None:
@@ -221,8 +263,18 @@ def engines_of(groups: Groups) -> dict[Key, str]:
 
 
 def oversubscription(runs: Sequence[Run]) -> str | None:
-    """Why the times of these runs cannot be used for speed-up; None if they can."""
-    return next((run.result.oversubscribed for run in runs if run.result.oversubscribed), None)
+    """Why the times of these runs cannot be used for speed-up; None if those of one of them can."""
+    reasons = [run.result.oversubscribed for run in runs]
+    return reasons[0] if all(reasons) else None
+
+
+def timed_runs(runs: Sequence[Run]) -> Sequence[Run]:
+    """The runs whose times count: without disturbed ones, if there are others."""
+    return (
+        [run for run in runs if not run.disturbed]
+        or [run for run in runs if not run.result.oversubscribed]
+        or runs
+    )
 
 
 def is_virtual(runs: Sequence[Run]) -> bool:

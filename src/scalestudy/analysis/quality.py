@@ -9,22 +9,32 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
+from scalestudy.analysis import sequential
 from scalestudy.analysis.measures import Measures, find_baseline
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.study.metrics import Better, Sense, gain
-from scalestudy.study.quality_margin import QualityMargin
+from scalestudy.config.metrics import Better, Sense, gain
+from scalestudy.config.quality_margin import QualityMargin
 
 VerdictKind = Literal[
-    "reference", "no-worse", "worse", "unclear", "no-reference", "no-direction",
-    "diverged", "chance", "collapsed", "unknown",
-]  # fmt: skip
+    "reference",
+    "no-worse",
+    "worse",
+    "unclear",
+    "no-reference",
+    "no-direction",
+    "no-margin",
+    "diverged",
+    "chance",
+    "collapsed",
+    "unknown",
+]
 FAILED = ("diverged", "chance", "collapsed")
 """Verdicts on rows with a run that learned nothing."""
 MARGIN = 0.02
-"""Default accepted loss of quality: absolute for metrics in [0, 1], otherwise relative."""
+"""Default accepted loss of quality: a share of the scale for metrics that have one, otherwise relative."""
 OF_ERROR = 0.5
-"""Upper bound of the default margin for metrics in [0, 1], as a share of the reference's error (1 - quality).
+"""Upper bound of the default margin for metrics with a scale, as a share of the reference's error.
 With it, accuracy and error rate of one model have the same margin."""
 
 
@@ -55,16 +65,21 @@ class Verdict:
 
     @property
     def relative(self) -> bool:
-        """Whether the reference has several workers, because no one-worker run has finished."""
+        """Whether the reference has several workers, because no one-worker row without failed runs exists."""
         return self.reference is not None and self.reference.workers > 1
+
+
+_NO_DIRECTION = Verdict("no-direction", "no verdict: it is not known whether higher or lower is better")
+_NO_MARGIN = Verdict("no-margin", "no verdict: the scale of the metric is not known (--quality-margin)")
 
 
 def accepted_loss(reference: float, sense: Sense, margin: QualityMargin | None) -> float:
     """Accepted loss of a reference's quality, in the metric's unit; the default rule if `margin` is None."""
     if margin is not None:
         return margin.value * (abs(reference) if margin.relative else 1.0)
-    if sense.bounded and sense.better and 0 <= reference <= 1:
-        return min(MARGIN, OF_ERROR * (1 - reference if sense.better == "higher" else reference))
+    if sense.whole and sense.better:
+        error = sense.whole - reference if sense.better == "higher" else reference
+        return min(MARGIN * sense.whole, OF_ERROR * max(0.0, error))
     return MARGIN * abs(reference)
 
 
@@ -77,25 +92,46 @@ def judge(
         return failed
     if not measures.quality.values[key]:
         return Verdict("unknown", "unknown", digits=digits)
-    reference = reference or find_baseline(key, measures.groups)
+    reference = reference or _baseline(key, measures)
     if reference == key:
         return Verdict("reference", "the reference", Estimate(0.0), key, digits=digits)
     unfit = _unfit(reference, measures)
     if reference is None or unfit:
         return Verdict("no-reference", unfit or "no finished one-worker run to compare with", digits=digits)
-    if sense.better is None:
-        return Verdict("no-direction", "no verdict: it is not known whether higher or lower is better")
+    foreign = all(run.foreign for run in measures.groups[key])
+    if sense.better is None or (foreign and margin is None and sense.bounded is None and not sense.whole):
+        return _NO_DIRECTION if sense.better is None else _NO_MARGIN
     margin_length = accepted_loss(fmean(measures.quality.values[reference].values()), sense, margin)
-    change = measures.quality.difference(key, reference)
+    equal = measures.updates[key] == measures.updates[reference]
+    if equal:
+        change, hope = Estimate(0.0, 0.0, 0.0), None
+    elif measures.sequential:
+        compared = sequential.compare(measures.quality, key, reference, margin_length, sense.better)
+        change, hope = compared.change, compared.hope
+    else:
+        change, hope = measures.quality.difference(key, reference), None
     kind = decide(change, margin_length, sense.better)
     below = change.value is not None and gain(change.value, sense.better) < -margin_length
+    if hope is not None:
+        below = kind == "unclear" and hope < sequential.HOPE
     sentence = _in_words(kind, change, margin_length, sense.better, digits)
+    if equal:
+        sentence = f"no worse (the same updates as {reference.label})"
     return Verdict(kind, sentence, change, reference, kind == "worse" or below, digits)
+
+
+def _baseline(key: Key, measures: Measures) -> Key | None:
+    """The row that `key` is compared with: if a run of it failed, the smallest row of the series without."""
+    baseline = find_baseline(key, measures.groups)
+    if baseline is None or not measures.failed[baseline]:
+        return baseline
+    healthy = [row for row in measures.groups if row.series == key.series and not measures.failed[row]]
+    return min(healthy, key=lambda row: row.workers) if len(healthy) > 1 else baseline
 
 
 def _failed(key: Key, measures: Measures) -> Verdict | None:
     """Verdict from the first of a row's failed runs, with the share of failed runs; None if none failed."""
-    runs, failed = measures.groups[key], measures.failed[key]
+    runs, failed = measures.trained[key], measures.failed[key]
     if not failed:
         return None
     share = "" if len(runs) == 1 else f"{len(failed)} of {len(runs)} runs "
@@ -128,13 +164,21 @@ def _in_words(kind: VerdictKind, change: Estimate, margin: float, better: Better
     low, high = sorted((gain(change.low, better), gain(change.high, better)))
     if kind == "worse":
         return f"worse by {_length(-high, digits)} to {_length(-low, digits)}"
-    if kind == "no-worse" and low > 0:
-        return f"no worse (better by {_length(low, digits)} to {_length(high, digits)})"
     if kind == "no-worse":
-        side = "below" if better == "higher" else "above"
-        return f"no worse (at most {_length(max(0.0, -low), digits)} {side})"
+        return _no_worse(low, high, margin, better, digits)
     between = f"between {signed(change.low, digits)} and {signed(change.high, digits)}"
     return f"not enough runs to tell ({between}, with a margin of {_length(margin, digits)})"
+
+
+def _no_worse(low: float, high: float, margin: float, better: Better, digits: int) -> str:
+    """Words for a gain from `low` to `high` that is no loss beyond `margin`."""
+    if high < 0:
+        accepted = f"within the accepted {_length(margin, digits)}"
+        return f"worse by {_length(-high, digits)} to {_length(-low, digits)}, {accepted}"
+    if low > 0:
+        return f"no worse (better by {_length(low, digits)} to {_length(high, digits)})"
+    side = "below" if better == "higher" else "above"
+    return f"no worse (at most {_length(max(0.0, -low), digits)} {side})"
 
 
 def signed(value: float, digits: int = 3) -> str:

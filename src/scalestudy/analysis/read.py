@@ -1,25 +1,34 @@
 """Read a study's folder and analyse its runs."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from scalestudy.analysis.decision import EFFICIENCY_TARGET, Bill
+from scalestudy.analysis.decision import EFFICIENCY_TARGET
 from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.findings import Findings, analyse
+from scalestudy.analysis.price import Bill
 from scalestudy.analysis.runs import Planned, Run
+from scalestudy.analysis.timing import as_training
+from scalestudy.config.expand import point_name
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.site import billing_unit
 from scalestudy.launch.status import study_status
-from scalestudy.study.records import Result
-from scalestudy.study.store import RunFolder, StudyFolder
+from scalestudy.store.records import Result
+from scalestudy.store.study_folder import RunFolder, StudyFolder
 
 _RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
 """Words for the rules by which the learning rate follows the global batch."""
 
 
 def read_study(
-    folder: StudyFolder, target: float = EFFICIENCY_TARGET, *, bill: Bill | None = None,
-    target_quality: float | None = None, overview: Overview | None = None,
-) -> Findings:  # fmt: skip
+    folder: StudyFolder,
+    target: float = EFFICIENCY_TARGET,
+    *,
+    bill: Bill | None = None,
+    target_quality: float | None = None,
+    overview: Overview | None = None,
+) -> Findings:
     """Read and analyse a study's folder in any state.
 
     Args:
@@ -33,11 +42,7 @@ def read_study(
     overview, study = overview or study_status(folder), folder.study
     return analyse(
         folder.name,
-        [
-            read_run(status.run, status.result, folder.path)
-            for status in overview.points
-            if status.run and status.result
-        ],
+        [run for status in overview.points for run in runs_of(status, folder.path)],
         [_planned(status, folder.path) for status in overview.points],
         target,
         bill=bill or billing_unit(folder) or "worker",
@@ -47,6 +52,7 @@ def read_study(
             study.train.learning_rate_scaling, tuned="train.learning_rate" in study.sweep.other
         ),
         folder=folder.path,
+        zone=study.indifference_zone,
     )
 
 
@@ -55,22 +61,50 @@ def rate_rule(scaling: str, *, tuned: bool) -> str:
     return "" if tuned else _RULES.get(scaling, "")
 
 
+def runs_of(status: PointStatus, study: Path) -> Iterator[Run]:
+    """Yield the finished run of a point, also as that of each point with the same training."""
+    if not status.run or not status.result:
+        return
+    point, run = status.point, read_run(status.run, status.result, study)
+    yield run
+    for swept in point.also:
+        name = point_name(point.strategy, point.workers, point.seed, swept)
+        yield replace(run, result=status.result.model_copy(update={"name": name, "swept": swept}))
+
+
 def read_run(folder: RunFolder, result: Result, study: Path) -> Run:
     """Read what a finished run left; damage to its other records is noted, not raised."""
     epochs, wrong = read_epochs(folder.path)
     if not wrong and len(epochs) != result.epochs:
         wrong = [f"epochs.jsonl holds {len(epochs)} of {result.epochs} epochs"]
     ranks, gallery = tuple(folder.ranks()), folder.gallery_record()
-    return Run(result, epochs, _relative(folder, study), ranks, tuple(wrong), gallery)
+    held, noted = folder.allocations(), folder.disturbance()
+    run = Run(
+        result,
+        epochs,
+        _relative(folder, study),
+        ranks,
+        tuple(wrong),
+        gallery,
+        allocations=held.jobs if held else (),
+        busy=f"other programs used {noted.share:.0%} of its cores" if noted else None,
+    )
+    return as_training(run)
 
 
 def _planned(status: PointStatus, study: Path) -> Planned:
     point = status.point
     return Planned(
-        name=point.name, strategy=point.strategy, workers=point.workers, seed=point.seed, state=status.state,
-        swept=tuple(sorted(point.swept.items())), folder=_relative(status.run, study) if status.run else None,
-        reason=status.reason or None, tail=tuple(status.failure.tail) if status.failure else (),
-    )  # fmt: skip
+        name=point.name,
+        strategy=point.strategy,
+        workers=point.workers,
+        seed=point.seed,
+        state=status.state,
+        swept=tuple(sorted(point.swept.items())),
+        folder=_relative(status.run, study) if status.run else None,
+        reason=status.reason or None,
+        tail=tuple(status.failure.tail) if status.failure else (),
+    )
 
 
 def _relative(run: RunFolder, study: Path) -> str:

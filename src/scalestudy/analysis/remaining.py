@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
+from scalestudy.config.point import without_repeats
 from scalestudy.launch.base import PointStatus
-from scalestudy.study.point import without_repeats
 
 Range = tuple[float, float, float]
 """Lowest, likely and highest number of seconds."""
@@ -35,9 +35,8 @@ class Remaining:
 def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at_once: bool) -> Remaining:
     """Estimate what is left of a study.
 
-    A point takes as long as finished points with the same strategy and number of workers. Otherwise a scaling
-    model predicts it from three or more other numbers of workers; with fewer, it lies between no speed-up and
-    ideal speed-up from the nearest number.
+    A point takes as long as finished points with the same strategy and number of workers. Otherwise it lies
+    between no speed-up and ideal speed-up from the nearest number.
 
     Args:
         points: All points with their state.
@@ -77,23 +76,17 @@ def remaining(points: Sequence[PointStatus], elapsed: Mapping[str, float], *, at
 
 
 def _expected_seconds(series: str, workers: int, durations: Durations) -> Range | None:
-    # Imports NumPy, which `watch` would otherwise do without.
-    from scalestudy.analysis.scaling.fit import fit, terms_of
-
     counts = durations.get(series, {})
     if not counts:
         others = [seconds for counts in durations.values() for seconds in counts.get(workers, [])]
         return _range(others) if others else None
     if workers in counts:
         return _range(counts[workers])
-    runs = [(count, seconds) for count, times in counts.items() for seconds in times]
-    model = fit(terms_of("strong", "growing"), [count for count, _ in runs], [seconds for _, seconds in runs])
     nearest = min(counts, key=lambda count: max(count, workers) / min(count, workers))
     same = _range(counts[nearest])
     ideal = same[1] * nearest / workers
     low, high = min(same[1], ideal), max(same[1], ideal)
-    likely = model.seconds(workers) if model else sqrt(low * high)
-    return min(low, likely), likely, max(high, likely)
+    return low, sqrt(low * high), high
 
 
 def _durations(points: Sequence[PointStatus], elapsed: Mapping[str, float]) -> Durations:
@@ -114,7 +107,7 @@ def _seconds_left(status: PointStatus) -> float | None:
 
 def _series(status: PointStatus) -> str:
     swept = without_repeats(status.point.swept)
-    return json.dumps([status.point.strategy, swept], sort_keys=True, default=str)
+    return json.dumps([status.point.strategy, status.point.timing, swept], sort_keys=True, default=str)
 
 
 def _range(seconds: Sequence[float]) -> Range:

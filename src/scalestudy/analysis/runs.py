@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalestudy.analysis.epochs import Epochs, value_of
-from scalestudy.study.gallery_record import GalleryRecord
-from scalestudy.study.metrics import Better, Sense, class_keys, known
-from scalestudy.study.point import REPEATS, without_repeats
-from scalestudy.study.records import EpochOutcome, Outcome, RankRecord
-from scalestudy.study.state import State
-from scalestudy.study.strategies import position
+from scalestudy.config.metrics import Better, Sense, class_keys, known
+from scalestudy.config.point import REPEATS, without_repeats
+from scalestudy.plugins.strategies import position
+from scalestudy.store.gallery_record import GalleryRecord
+from scalestudy.store.records import Allocation, EpochOutcome, Outcome, RankRecord
+from scalestudy.store.state import State
 from scalestudy.util.units import bytes_of
 
 Seed = int | str
@@ -47,6 +47,8 @@ class Run:
         gallery: A few validation samples with their predictions, if the run saved any.
         source: File that the numbers come from; None for our own runs.
         epoch_seconds: Mean time of an epoch, if the source gives only that.
+        allocations: What its jobs held, if a queue ran it.
+        busy: What other programs did on its cores, in words; None if nothing was noted.
     """
 
     result: Outcome
@@ -57,6 +59,24 @@ class Run:
     gallery: GalleryRecord | None = None
     source: RunSource | None = None
     epoch_seconds: float | None = None
+    allocations: tuple[Allocation, ...] = ()
+    busy: str | None = None
+
+    @property
+    def wall_seconds(self) -> float | None:
+        """Seconds from the start of its jobs to their end, else from that of its processes to the result."""
+        held = [job.ended - job.began for job in self.allocations if job.ended is not None]
+        return sum(held) if held and len(held) == len(self.allocations) else self.result.wall_seconds
+
+    @property
+    def disturbed(self) -> str | None:
+        """Why its times are too long; None if nothing disturbed it."""
+        return self.result.oversubscribed or self.busy
+
+    @property
+    def is_timing(self) -> bool:
+        """Whether it ended when its step time was known; its times are those of a training, computed."""
+        return self.result.timing is not None
 
     @property
     def foreign(self) -> bool:
@@ -182,6 +202,8 @@ def seed_of(run: Run) -> Seed:
     if seed is None:
         return run.result.name
     repeats = [f"{name} = {swept[name]}" for name in REPEATS if name in swept]
+    if run.is_timing:  # taken at another hour than the training of this seed
+        repeats.append("timing")
     return ", ".join([f"seed = {seed}", *repeats]) if repeats else seed
 
 
@@ -210,10 +232,18 @@ def swept_names(runs: Sequence[Run]) -> list[str]:
 
 
 def sense_of(runs: Sequence[Run]) -> Sense:
-    """Direction and bounds of the quality of runs: as recorded, else as known for the metric's name."""
+    """Direction and scale of the quality of runs: as recorded, else as known for the metric's name.
+
+    A metric in [0, 1] of which a value exceeds 1 is a percentage.
+    """
     result = next((run.result for run in runs if run.result.better), runs[0].result)
     named = known(result.metric)
-    return Sense(result.better or named.better, named.bounded if result.bounded is None else result.bounded)
+    bounded = named.bounded if result.bounded is None else result.bounded
+    whole = named.whole if result.bounded is None else 1.0 if bounded else named.whole
+    values = [run.result.quality for run in runs if run.result.quality is not None]
+    if whole and bounded and max(values, default=0.0) > 1:
+        whole = 100.0
+    return Sense(result.better or named.better, bounded, whole)
 
 
 def direction_label(better: Better | None) -> str:
@@ -230,9 +260,14 @@ def sources(runs: Sequence[Run]) -> str:
 def metric_label(name: str) -> str:
     """Name of a metric as written in text: `IoU`, `accuracy`; `quality` if the name is empty."""
     labels = {
-        "iou": "IoU", "auc": "AUC", "f1": "F1", "dice": "Dice", "boundary_f1": "boundary F1",
-        "auroc": "AUROC", "object_ap": "object AP", "ece": "ECE", "brier": "Brier score",
-    }  # fmt: skip
+        "iou": "IoU",
+        "auc": "AUC",
+        "f1": "F1",
+        "dice": "Dice",
+        "auroc": "AUROC",
+        "ece": "ECE",
+        "brier": "Brier score",
+    }
     return labels.get(name, name.replace("_", " ")) or "quality"
 
 

@@ -1,18 +1,20 @@
 """The shared file: a JSON document with a study's finished runs, which `compare` and `report` can open."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import ValidationError, field_validator, model_validator
 
-from scalestudy.analysis.decision import Bill
 from scalestudy.analysis.findings import Findings, analyse
+from scalestudy.analysis.price import Bill
 from scalestudy.analysis.read import rate_rule
 from scalestudy.analysis.runs import Run
-from scalestudy.study.quality_margin import QualityMargin
-from scalestudy.study.record_file import first_error
-from scalestudy.study.records import EpochRecord, RankRecord, Record, Result
+from scalestudy.config.file import INDIFFERENCE_ZONE
+from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.store.record_file import first_error
+from scalestudy.store.records import EpochRecord, RankRecord, Record, Result
 from scalestudy.util.errors import UserError, explained
 from scalestudy.util.escaping import printable
 from scalestudy.util.files import contents
@@ -31,6 +33,27 @@ class SharedRun(Record):
     """A list for each value with one entry per epoch; under "validation", one list for each metric."""
     ranks: list[RankRecord]
 
+    @model_validator(mode="after")
+    def _check(self) -> "SharedRun":
+        try:
+            datetime.fromisoformat(self.result.finished)
+        except ValueError as error:
+            raise ValueError(f"result.finished: {error}") from None
+        metrics = self.epochs.get("validation", {})
+        if not isinstance(metrics, dict):
+            raise ValueError(f"epochs.validation: not an object with a list for each metric: {metrics!r:.50}")
+        columns = {name: values for name, values in self.epochs.items() if name != "validation"}
+        columns |= {f"validation.{name}": values for name, values in metrics.items()}
+        count = len(self.epochs["epoch"]) if isinstance(self.epochs.get("epoch"), list) else 0
+        for name, values in columns.items():
+            if not isinstance(values, list) or len(values) != count:
+                raise ValueError(f"epochs.{name}: not a list of a value for each of {count} epochs")
+        try:
+            _epochs(self.epochs)
+        except ValidationError as error:
+            raise ValueError(f"epochs.{first_error(error)}") from None
+        return self
+
 
 class SharedStudy(Record):
     """The shared document."""
@@ -42,6 +65,7 @@ class SharedStudy(Record):
     """The task's name if it is a built-in task."""
     bill: Bill
     margin: float | str | None
+    zone: float = INDIFFERENCE_ZONE
     points: dict[str, int]
     """Number of the study's points by state."""
     asked: dict[str, Any]
@@ -49,6 +73,16 @@ class SharedStudy(Record):
     withheld: list[str]
     """Keys whose values are left out because they hold names."""
     runs: list[SharedRun]
+
+    @field_validator("margin")
+    @classmethod
+    def _is_margin(cls, margin: float | str | None) -> float | str | None:
+        try:
+            if margin is not None:
+                QualityMargin.parse(margin)
+        except ValueError as error:
+            raise ValueError(f"{margin!r}, not {error}") from None
+        return margin
 
     def text(self) -> str:
         """Serialise as JSON."""
@@ -59,10 +93,14 @@ class SharedStudy(Record):
         tuned = any("train.learning_rate" in run.result.swept for run in self.runs)
         rule = rate_rule(str(self.asked.get("train.learning_rate_scaling")), tuned=tuned)
         return analyse(
-            self.study, [Run(run.result, _epochs(run.epochs), None, tuple(run.ranks)) for run in self.runs],
-            bill=self.bill, margin=None if self.margin is None else QualityMargin.parse(self.margin),
-            target_quality=target_quality, rate_rule=rule,
-        )  # fmt: skip
+            self.study,
+            [Run(run.result, _epochs(run.epochs), None, tuple(run.ranks)) for run in self.runs],
+            bill=self.bill,
+            margin=None if self.margin is None else QualityMargin.parse(self.margin),
+            target_quality=target_quality,
+            rate_rule=rule,
+            zone=self.zone,
+        )
 
     @property
     def not_known(self) -> frozenset[str]:
@@ -87,13 +125,28 @@ def read_shared(path: Path) -> SharedStudy:
     """
     name = printable(str(path))
     try:
-        return SharedStudy.model_validate_json(contents(path))
-    except ValidationError as error:
-        seen = f"{name}: {printable(first_error(error))}"
+        document = json.loads(contents(path))
+        _refuse_controls(document, "")
+        return SharedStudy.model_validate(document)
+    except (ValueError, RecursionError) as error:
+        why = first_error(error) if isinstance(error, ValidationError) else str(error)
+        seen = f"{name}: {printable(why)}"
         action = "Ask for the file again; one of a newer version needs a newer Scalestudy."
         raise UserError("a file that `scalestudy report --share` wrote", seen, action) from error
     except OSError as error:
         raise explained(error) or error from None
+
+
+def _refuse_controls(value: Any, key: str) -> None:
+    """Raise ValueError for control characters in a text of a file from somebody else."""
+    if isinstance(value, str) and printable(value) != value:
+        raise ValueError(f"{key}: control characters in {value[:50]!r}")
+    if isinstance(value, dict):
+        for name, inside in value.items():
+            _refuse_controls(name, key)
+            _refuse_controls(inside, f"{key}.{name}" if key else name)
+    for place, inside in enumerate(value if isinstance(value, list) else ()):
+        _refuse_controls(inside, f"{key}.{place}")
 
 
 def _epochs(columns: dict[str, Any]) -> tuple[EpochRecord, ...]:

@@ -17,7 +17,7 @@ from scalestudy.analysis.measures import (
 )
 from scalestudy.analysis.runs import Key, seed_of
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
-from scalestudy.study.strategies import references
+from scalestudy.plugins.strategies import references
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str 
     for row in (key, baseline):
         if not measures.rate.values[row]:
             return NOTHING, _no_rate(row, measures)
-    unlike = _unlike_work(key, baseline, measures) if measures.bases[key] != "throughput" else None
+    unlike = unlike_work(key, baseline, measures) if measures.bases[key] != "throughput" else None
     if unlike:
         return NOTHING, unlike
     estimate = _ratio(key, baseline, measures, measures.rate)
@@ -114,13 +114,13 @@ def _no_rate(key: Key, measures: Measures) -> str:
 def _of_times(key: Key, baseline: Key, measures: Measures, times: Measure) -> tuple[Estimate, str | None]:
     if not times.values[key] or not times.values[baseline]:
         return NOTHING, "its training time is unknown"
-    if unlike := _unlike_work(key, baseline, measures):
+    if unlike := unlike_work(key, baseline, measures):
         return NOTHING, unlike
     estimate = _ratio(baseline, key, measures, times)
     return estimate, None if estimate.value is not None else "a training time is not a positive number"
 
 
-def _unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
+def unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
     """How the work of two rows differs; None if it is equal. Unknown work is assumed to be equal."""
     if key == baseline:
         return None

@@ -103,19 +103,6 @@ class Contrast:
             return 1.0 if self.change == 0 else 0.0
         return float(2 * stdtr(self.freedom, -abs(self.change) / self.error))
 
-    def pairs_to_settle(self, distance: float, most: int = 50) -> int | None:
-        """Blocks after which the interval would be no wider than ±`distance`, if further runs spread as much.
-
-        None if more than `most` are needed or the spread is unknown.
-        """
-        if self.error is None or self.pairs < 2 or distance <= 0:
-            return None
-        for pairs in range(self.pairs, most + 1):
-            freedom = self.freedom * (pairs - 1) / (self.pairs - 1)
-            if student(freedom) * self.error * math.sqrt(self.pairs / pairs) <= distance:
-                return pairs
-        return None
-
 
 @cache
 def student(freedom: float) -> float:

@@ -9,19 +9,19 @@ from scalestudy.analysis.costs import COLUMNS as COSTS
 from scalestudy.analysis.costs import Costs, costs_of
 from scalestudy.analysis.divergence import chance_of
 from scalestudy.analysis.measures import Basis, Measures, oversubscription
+from scalestudy.analysis.price import Price
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run, sense_of, sources, swept_names
 from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.study.metrics import Sense, gain
-from scalestudy.study.quality_margin import QualityMargin
-from scalestudy.study.strategies import is_synchronous
+from scalestudy.analysis.time_to_target import ToTarget
+from scalestudy.analysis.useful import Useful
+from scalestudy.config.metrics import Sense, gain
+from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.plugins.strategies import is_synchronous
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from scalestudy.analysis.decision import Price
-    from scalestudy.analysis.time_to_target import ToTarget
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,11 @@ class Row:
         source: Files and lines that it was taken from; None for our own runs.
         failed_runs: Number of runs that diverged, stayed at chance level or collapsed.
         worst_quality: Quality of its worst run.
+        timings: How many of its runs are timing runs, whose times are those of a training, computed.
         workers_lost: Workers that were lost in runs that continued without them, over all runs.
         price: Time and cost of one training; None if it was not timed.
         to_target: Time and cost until the target quality was reached; None if its epochs lack a quality.
+        useful: Useful speed-up; None if no run that makes these updates recorded qualities by epoch.
     """
 
     key: Key
@@ -71,8 +73,10 @@ class Row:
     failed_runs: int
     worst_quality: float | None
     workers_lost: int
-    price: "Price | None" = None
-    to_target: "ToTarget | None" = None
+    timings: int = 0
+    price: Price | None = None
+    to_target: ToTarget | None = None
+    useful: Useful | None = None
 
     @property
     def strategy(self) -> str:
@@ -131,23 +135,40 @@ def rows_of(measures: Measures, margin: QualityMargin | None = None) -> list[Row
 def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
     runs, sense = measures.groups[key], measures.senses[key]
     first = runs[0].result
+    trained = measures.trained[key]
     samples = {run.result.samples_processed for run in runs}
     work = {(run.result.samples_processed, run.result.epochs) for run in runs}
-    qualities = [run.result.quality for run in runs if run.result.quality is not None]
-    ordered = sense.better is not None and len(qualities) == len(runs) and all(map(math.isfinite, qualities))
+    qualities = [run.result.quality for run in trained if run.result.quality is not None]
+    ordered = (
+        sense.better is not None and len(qualities) == len(trained) > 0 and all(map(math.isfinite, qualities))
+    )
     return Row(
-        key=key, implementation=first.implementation, communication=first.communication,
-        seeds=tuple(run.result.seed for run in runs), global_batch=first.global_batch,
+        key=key,
+        implementation=first.implementation,
+        communication=first.communication,
+        seeds=tuple(run.result.seed for run in runs),
+        global_batch=first.global_batch,
         samples_processed=next(iter(samples)) if len(samples) == 1 else None,
-        throughput=measures.throughput.mean(key), training_seconds=measures.training_seconds.mean(key),
-        wall_seconds=measures.wall_seconds.mean(key), speed=speed_up(key, measures),
-        quality=measures.quality.mean(key), metric=first.metric, sense=sense, digits=measures.digits[key],
-        constant_quality=chance_of(runs), verdict=judge(key, measures, margin),
-        oversubscribed=oversubscription(runs), costs=costs_of(runs), basis=measures.bases[key],
-        same_work=len(samples) == 1 and (None not in samples or len(work) == 1), source=sources(runs) or None,
-        failed_runs=len(measures.failed[key]), workers_lost=sum(run.result.workers_lost for run in runs),
+        throughput=measures.throughput.mean(key),
+        training_seconds=measures.training_seconds.mean(key),
+        wall_seconds=measures.wall_seconds.mean(key),
+        speed=speed_up(key, measures),
+        quality=measures.quality.mean(key),
+        metric=first.metric,
+        sense=sense,
+        digits=measures.digits[key],
+        constant_quality=chance_of(trained),
+        verdict=judge(key, measures, margin),
+        oversubscribed=oversubscription(runs),
+        costs=costs_of(runs),
+        basis=measures.bases[key],
+        same_work=len(samples) == 1 and (None not in samples or len(work) == 1),
+        source=sources(runs) or None,
+        failed_runs=len(measures.failed[key]),
+        workers_lost=sum(run.result.workers_lost for run in runs),
+        timings=sum(run.is_timing for run in runs),
         worst_quality=(min if sense.better == "higher" else max)(qualities) if ordered else None,
-    )  # fmt: skip
+    )
 
 
 def best_single(rows: Sequence[Row], metric: str | None = None) -> Row | None:
@@ -186,12 +207,16 @@ def _cost(name: str) -> _Column:
     return "text" if name in ("energy_of", "unmeasured") else "float", lambda row: getattr(row.costs, name)
 
 
-def _priced(get: "Callable[[Price], Any]", kind: Kind = "float") -> _Column:
+def _priced(get: Callable[[Price], Any], kind: Kind = "float") -> _Column:
     return kind, lambda row: get(row.price) if row.price else None
 
 
-def _target(get: "Callable[[ToTarget], Any]", kind: Kind = "float") -> _Column:
+def _target(get: Callable[[ToTarget], Any], kind: Kind = "float") -> _Column:
     return kind, lambda row: get(row.to_target) if row.to_target else None
+
+
+def _useful(get: Callable[[Useful], Any]) -> _Column:
+    return "float", lambda row: get(row.useful) if row.useful else None
 
 
 _COLUMNS: dict[str, _Column] = {
@@ -218,7 +243,6 @@ _COLUMNS: dict[str, _Column] = {
     "cost_efficiency_high": _priced(lambda price: price.efficiency.high),
     "pareto": _priced(lambda price: price.on_front, "flag"),
     "marginal_efficiency": _priced(lambda price: price.marginal),
-    "runs_to_settle": _priced(lambda price: price.seeds, "whole"),
     "target_quality": _target(lambda target: target.quality),
     "target_reached": _target(lambda target: target.reached, "whole"),
     "target_seconds": _target(lambda target: target.seconds.value),
@@ -230,7 +254,15 @@ _COLUMNS: dict[str, _Column] = {
     "speedup_basis": ("text", lambda row: None if row.speed.steady.value is None else row.basis),
     "synchronous": ("flag", lambda row: is_synchronous(row.implementation)),
     "workers_lost": ("whole", lambda row: row.workers_lost),
+    "timing_runs": ("whole", lambda row: row.timings),
     "taken_from": ("text", lambda row: row.source),
+    "useful": _useful(lambda useful: useful.speedup.value),
+    "useful_low": _useful(lambda useful: useful.speedup.low),
+    "useful_high": _useful(lambda useful: useful.speedup.high),
+    "useful_at_most": _useful(lambda useful: useful.at_most),
+    "samples_ratio": _useful(lambda useful: useful.ratio.value),
+    "samples_ratio_low": _useful(lambda useful: useful.ratio.low),
+    "samples_ratio_high": _useful(lambda useful: useful.ratio.high),
 }
 """Column names in order, which scripts rely on; other swept names come after the workers."""
 
@@ -258,11 +290,33 @@ def _finite(value: Any) -> Any:
 
 
 RUN_FIELDS = (
-    "name", "strategy", "workers", "seed", "implementation", "communication", "per_worker_batch",
-    "global_batch", "epochs", "updates", "samples_processed", "throughput", "training_seconds",
-    "wall_seconds", "metric", "better", "quality", "constant_quality", "best_quality", "best_epoch",
-    "oversubscribed", "began", "finished", "order", "place", "hosts",
-)  # fmt: skip
+    "name",
+    "strategy",
+    "workers",
+    "seed",
+    "implementation",
+    "communication",
+    "per_worker_batch",
+    "global_batch",
+    "epochs",
+    "updates",
+    "samples_processed",
+    "throughput",
+    "training_seconds",
+    "wall_seconds",
+    "metric",
+    "better",
+    "quality",
+    "constant_quality",
+    "best_quality",
+    "best_epoch",
+    "oversubscribed",
+    "began",
+    "finished",
+    "order",
+    "place",
+    "hosts",
+)
 
 
 def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
@@ -272,10 +326,12 @@ def as_frame(rows: Sequence[Row]) -> "pl.DataFrame":
     types = {"text": pl.String, "whole": pl.Int64, "float": pl.Float64, "flag": pl.Boolean}
     names, table = sorted({name for row in rows for name in row.key.swept}), records(rows)
     values = {name: [record[name] for record in table] for name in columns(names)}
-    return pl.DataFrame([
-        pl.Series(name, column, types[_COLUMNS[name][0]]) if name in _COLUMNS else _swept(name, column)
-        for name, column in values.items()
-    ])  # fmt: skip
+    return pl.DataFrame(
+        [
+            pl.Series(name, column, types[_COLUMNS[name][0]]) if name in _COLUMNS else _swept(name, column)
+            for name, column in values.items()
+        ]
+    )
 
 
 def runs_table(runs: Sequence[Run]) -> "pl.DataFrame":

@@ -9,14 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from scalestudy.analysis.decision import Bill, units_of
 from scalestudy.analysis.measures import Measures, measured_times, times_count
-from scalestudy.analysis.quality import accepted_loss
+from scalestudy.analysis.price import Bill, units_of
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.analysis.table import Row, best_single
-from scalestudy.study.metrics import Better, gain
-from scalestudy.study.quality_margin import QualityMargin
+from scalestudy.config.metrics import Better
 
 BEFORE = ("start-up", "compile")
 """Phases before the first epoch."""
@@ -43,25 +40,15 @@ class ToTarget:
     speedup: Estimate = NOTHING
 
 
-def default_target(rows: Sequence[Row], margin: QualityMargin | None) -> float | None:
-    """Quality of the best one-worker row minus the accepted loss; None if unknown."""
-    best = best_single(rows)
-    if best is None or best.quality.value is None or len({row.metric for row in rows}) > 1:
-        return None
-    return best.quality.value - gain(
-        accepted_loss(best.quality.value, best.sense, margin), best.sense.better or "higher"
-    )
-
-
 def times_to_target(
-    rows: Sequence[Row], measures: Measures, target: float, bill: Bill = "worker"
+    keys: Sequence[Key], measures: Measures, target: float, bill: Bill = "worker"
 ) -> dict[Key, ToTarget]:
     """What each timed row took to reach `target`, without rows whose epochs lack the quality."""
     reached: dict[Key, dict[Seed, float | None]] = {}
-    for row in rows:
-        runs, better = measures.groups[row.key], row.sense.better
+    for key in keys:
+        runs, better = measures.groups[key], measures.senses[key].better
         if better is not None and times_count(runs) and all(map(_has_qualities, runs)):
-            reached[row.key] = {seed_of(run): _seconds_until(run, target, better) for run in runs}
+            reached[key] = {seed_of(run): _seconds_until(run, target, better) for run in runs}
     times = {
         key: {seed: seconds for seed, seconds in by_seed.items() if seconds is not None}
         for key, by_seed in reached.items()

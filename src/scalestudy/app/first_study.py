@@ -1,23 +1,21 @@
-"""The study that `scalestudy init` writes: small enough to run on this machine within minutes."""
+"""The study that `scalestudy init` writes: short, and decided within minutes on this machine."""
 
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-from scalestudy.study.engines import DEFAULT, engine_traits, installed_engine
-from scalestudy.study.strategies import of_engine
-from scalestudy.study.template import study_template
+from scalestudy.config.catalog import PREFIX, TASKS, has_name, task_defaults
+from scalestudy.config.settings import DataSettings
+from scalestudy.config.template import toml_line
+from scalestudy.data.sources.locate import find_source
+from scalestudy.plugins.engines import DEFAULT, engine_of_script, engine_traits, installed_engine
+from scalestudy.util.errors import UserError
 
 MOST_WORKERS = 8
 """A larger first study would take longer and show little more."""
-SMALL_SET: dict[str, Any] = {
-    "data.source": "indents:240",
-    "data.image_size": [64, 64],
-    "train.epochs": 10,
-    "train.batch": "global",
-    "train.learning_rate": 0.01,
-    "train.schedule": "cosine",
-}
-"""A U-Net on few small synthetic micrographs, with the same batches for any number of workers."""
+DIGITS = "digits"
+"""Learned within seconds, by steps that are long enough for two workers to divide them."""
+SMALL_TASKS = {"classes": ("cnn", [64, 64], 32), "masks": ("unet", [128, 128], 8)}
+"""Task, image size and batch size for each kind of data: small enough for minutes on two cores."""
 
 
 @dataclass(frozen=True)
@@ -28,29 +26,74 @@ class FirstStudy:
     summary: str
 
 
-def first_study(task: str | None, *, gpus: int, cores: int) -> FirstStudy:
-    """Make a study for the usable GPUs, or else the cores; if `task` is None, with the U-Net."""
-    units_here = gpus or cores
-    workers = [count for count in (1, 2, 4, MOST_WORKERS) if count <= units_here]
-    engine = installed_engine()
-    strategies = [engine_traits(engine).default_strategy]
-    if len(workers) > 1:
-        strategies += _installed_strategies(engine)
-    seeds = [0, 1] if len(strategies) > 1 else [0, 1, 2]
-    values: dict[str, Any] = {
-        "sweep.strategy": strategies, "sweep.workers": workers, "sweep.seed": seeds,
-    }  # fmt: skip
-    values |= {"engine": engine} if engine != DEFAULT else {}
+def first_study(
+    task: str | None, source: str | None = None, *, gpus: int, cores: int, folder: Path = Path()
+) -> FirstStudy:
+    """Make a study for this machine.
+
+    Args:
+        task: Its task; None for one that suits the data.
+        source: Its data; None for the task's own, or for digits if there is no task.
+        gpus: Usable GPUs; if there are any, they are the workers.
+        cores: Usable cores.
+        folder: Folder of the study file.
+
+    Raises:
+        UserError: The source is missing, or neither images with classes nor images with masks.
+    """
+    data, train = [], []
     if task is None:
-        values |= SMALL_SET | {"train.batch_size": 8 * workers[-1]}
-    points = len(strategies) * len(workers) * len(seeds)
+        task, size, batch = _task_for(source, folder)
+        source = source or DIGITS
+        data = [f"{toml_line('image_size', size)}  # height, width; small, for a study of minutes"]
+        train = ["epochs = 10", toml_line("batch_size", batch)]
+    workers = [count for count in (1, 2, 4, MOST_WORKERS) if count <= (gpus or cores)]
+    engine = _engine_of(task, folder) or installed_engine()
+    strategy = engine_traits(engine).default_strategy
+    lines = [
+        "# What is trained: a name, or the path of your own Python file.",
+        f"# Names: {', '.join([*TASKS.names(), f'{PREFIX}EfficientNetV2B0'])}",
+        toml_line("task", task),
+        *([toml_line("engine", engine)] if engine != DEFAULT else []),
+        "",
+        "[data]",
+        f"{toml_line('source', source)}  # `scalestudy data show FILE` says what it holds"
+        if source
+        else '# source = "FOLDER"  # images; without it, the data of the task',
+        *data,
+        "",
+        "[train]",
+        *train,
+        'batch = "global"  # all workers together: as many updates on any number of workers',
+        "",
+        "[launch]",
+        '# device = "cpu"  # default: GPUs if there are any',
+        "",
+        "# Each combination of these values is a point, which is trained and measured.",
+        "[sweep]",
+        f"{toml_line('strategy', [strategy])}  # `scalestudy check --strategies` lists all",
+        toml_line("workers", workers),
+        f"{toml_line('seed', [0, 1, 2])}  # repetitions, for confidence intervals",
+        "# Any key may have a list of values here: learning_rate = [0.001, 0.01]",
+        "",
+        "# All keys, with their defaults: docs/reference/study-file.md",
+    ]
     what = f"{gpus} GPU{'s' * (gpus != 1)}" if gpus else f"{cores} core{'s' * (cores != 1)}"
-    takes = "`scalestudy run --dry-run` predicts their time once a run has ended"
-    return FirstStudy(study_template(task or "unet", values), f"{points} points on {what}; {takes}")
+    return FirstStudy("\n".join(lines) + "\n", f"{3 * len(workers)} points on {what}")
 
 
-def _installed_strategies(name: str) -> list[str]:
-    """Strategies of an engine that have a library, if it is installed."""
-    engine = engine_traits(name)
-    rows = [row for row in of_engine(name) if row.library]
-    return [row.name for row in rows if engine.missing_software([row.library or ""]) is None]
+def _task_for(source: str | None, folder: Path) -> tuple[str, list[int], int]:
+    if source is None:
+        return "cnn", [24, 24], 128
+    kind = find_source(DataSettings(source=source), base=folder).kind
+    if kind not in SMALL_TASKS:
+        expected, action = "images with classes or masks", "Write a task file, and name it with --task."
+        raise UserError(expected, f"{source}, read by code of its own", action)
+    return SMALL_TASKS[kind]
+
+
+def _engine_of(task: str, folder: Path) -> str | None:
+    """Engine that a task names or imports, unless it is the default one; a path is relative to `folder`."""
+    brought = task_defaults(task if has_name(task) else str(folder / task))
+    imported = engine_of_script(brought.file, {}).name
+    return brought.engine or (imported if imported != DEFAULT else None)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scalestudy.app.listener import Listener
+from scalestudy.config.point import Point
 from scalestudy.launch.base import (
     Launcher,
     Moved,
@@ -18,9 +19,8 @@ from scalestudy.launch.base import (
     UnrecordedFailure,
 )
 from scalestudy.launch.status import study_status
-from scalestudy.study.point import Point
-from scalestudy.study.records import Failure
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import Failure
+from scalestudy.store.study_folder import StudyFolder
 
 SHARE = 0.2
 """Largest share of the time spent reading the folder: a slow file system is read less often."""
@@ -58,9 +58,13 @@ def _look(path: Path, known: Overview | None) -> Overview:
 
 
 def stay(
-    launcher: Launcher, folder: StudyFolder, todo: Sequence[Point], overview: Overview, options: Options,
+    launcher: Launcher,
+    folder: StudyFolder,
+    todo: Sequence[Point],
+    overview: Overview,
+    options: Options,
     listener: Listener,
-) -> Overview:  # fmt: skip
+) -> Overview:
     """Take all steps of a launcher that ends with this process, reporting the state of the points.
 
     Returns:

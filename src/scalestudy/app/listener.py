@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
     from scalestudy.launch.base import Overview, PointStatus
-    from scalestudy.report.write import ReportPaths
-    from scalestudy.study.store import StudyFolder
+    from scalestudy.report.study_document import ReportPaths
+    from scalestudy.store.study_folder import StudyFolder
 
 
 class ProgressCallback(Protocol):

@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from scalestudy.config import keys
+from scalestudy.config.file import Study
+from scalestudy.config.parse import study_of
 from scalestudy.data.sources.registry import named_source
-from scalestudy.study import keys
-from scalestudy.study.file import Study
-from scalestudy.study.parse import study_of
 from scalestudy.util.errors import UserError
 
 HIDDEN = ("data.source", "data.seed", "launch.on", "launch.site")

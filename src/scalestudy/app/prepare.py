@@ -9,23 +9,20 @@ from pathlib import Path
 from scalestudy.app.listener import Listener, ProgressCallback
 from scalestudy.app.unusable import refuse_unusable
 from scalestudy.app.weights import fetch_weights, refuse_missing_weights
+from scalestudy.config.catalog import is_ours
+from scalestudy.config.expand import expand
+from scalestudy.config.file import Study
+from scalestudy.config.keys import UndefinedVariable, expanded
+from scalestudy.config.parse import load_study
+from scalestudy.config.point import Point
+from scalestudy.config.settings import DataSettings, LaunchSettings
+from scalestudy.data.class_weights import weights_of
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.locate import cache_folder, folder_of
 from scalestudy.data.sources.registry import Kind, named_source
-from scalestudy.data.splits.class_weights import weights_of
-from scalestudy.data.splits.split import Split, counts, find_split, stored_split, untrained, validation_of
-from scalestudy.data.store.prepare import fetch, find_prepared, look, predicted_bytes
-from scalestudy.data.store.prepare import prepare as prepare_set
+from scalestudy.data.split import Split, counts, find_split, stored_split, untrained, validation_of
+from scalestudy.data.store.prepare import find_prepared, find_set
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.launch import describe
-from scalestudy.study.catalog import is_ours, task_defaults, task_file
-from scalestudy.study.expand import expand
-from scalestudy.study.file import Study
-from scalestudy.study.keys import UndefinedVariable, expanded
-from scalestudy.study.lines import KeyLines
-from scalestudy.study.parse import load_study
-from scalestudy.study.point import Point
-from scalestudy.study.settings import DataSettings
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 from scalestudy.util.escaping import printable
@@ -38,29 +35,24 @@ class NotPreparedError(UserError):
     """A data set must be prepared in advance, but is not."""
 
 
-def with_task_data(study: Study, listener: Listener | None = None) -> tuple[Study, Kind | None]:
+def with_task_data(study: Study) -> tuple[Study, Kind | None]:
     """Return the study, with its task file's source if it names none, and the task's kind of data.
 
     Raises:
         UserError: Neither names a source.
     """
     if is_ours(study.task):
-        return study, task_defaults(study.task).kind
-    with (listener or Listener()).progress(f"Importing {Path(study.task).name}"):
-        described = describe.describe_task(task_file(study.task), study.launch.progress_timeout)
-    kind: Kind | None = described.get("kind")
-    if kind not in ("masks", "classes", "custom", None):
-        raise UserError('kind = "masks" or "classes"', f"{kind!r} in {study.task}", "Correct the task file.")
-    if described.get("reads") and study.data.read is None:
-        study = study.with_data(read=str(task_file(study.task)))
-    kind = "custom" if study.data.read is not None else kind
+        return study, study.brought.kind
+    brought = study.brought
+    if brought.reads and study.data.read is None:
+        study = study.with_data(read=str(brought.file))
+    kind = "custom" if study.data.read is not None else brought.kind
     if study.data.source or "data.source" in study.sweep.other:
         return study, kind
-    data = described.get("data")
-    source = data.get("source") if isinstance(data, dict) else data
+    source = brought.source
     if source is None and study.data.read is not None:
         return study.with_data(source=study.data.read), kind  # a reader needs no other source
-    if not isinstance(source, str):
+    if source is None:
         raise UserError(
             "a source of data",
             f"none{study.place.of('data', 'task')}, and none in {study.task}",
@@ -77,25 +69,34 @@ def with_task_data(study: Study, listener: Listener | None = None) -> tuple[Stud
 
 
 def prepared(
-    points: Iterable[Point], kind: Kind | None, base: Path, place: KeyLines, listener: Listener
+    points: Iterable[Point], kind: Kind | None, base: Path, study: Study, listener: Listener
 ) -> list[Point]:
     """Prepare and split the data sets of points and fetch their tasks' weights, each once; return the points.
 
     Raises:
         UserError: A data set or a user's model cannot be made, or a set is too small for a point.
     """
-    ready = _with_data(points, lambda point: prepare_data(point.data, kind, base, listener), place, base)
+
+    def take(point: Point) -> PreparedFiles:
+        return prepare_data(point.data, kind, base, listener, point.launch.progress_timeout)
+
+    ready = _with_data(points, take, study, base)
     for point in _by_weights(ready):
         folder, within = point.needed_files().prepared, point.launch.progress_timeout
         fetch_weights(
-            point.task, point.engine, point.train, folder, listener,
-            within=within, environment=point.environment,
-        )  # fmt: skip
+            point.task,
+            point.engine,
+            point.train,
+            folder,
+            listener,
+            within=within,
+            environment=point.environment,
+        )
     return ready
 
 
 def prepared_ahead(
-    points: Iterable[Point], kind: Kind | None, base: Path, place: KeyLines, listener: Listener
+    points: Iterable[Point], kind: Kind | None, base: Path, study: Study, listener: Listener
 ) -> list[Point]:
     """Return the points with data sets and splits prepared earlier, without decoding, fetching or writing.
 
@@ -103,7 +104,7 @@ def prepared_ahead(
         NotPreparedError: A data set is not prepared.
         UserError: A data set is too small for a point, or the weights may be missing.
     """
-    command = f"scalestudy data prepare {shlex.quote(str(base / place.file))}"
+    command = f"scalestudy data prepare {shlex.quote(str(base / study.place.file))}"
 
     def find(point: Point) -> PreparedFiles:
         data = point.data
@@ -113,12 +114,12 @@ def prepared_ahead(
         if dataset is None or split is None:
             raise NotPreparedError(
                 "a prepared data set, since jobs neither decode nor download",
-                f"{data.source}, not prepared yet{place.of('data.source', 'data', 'task')}",
+                f"{data.source}, not prepared yet{study.place.of('data.source', 'data', 'task')}",
                 f"Run here: {command}",
             )
         return _noted(data, dataset, split, listener)
 
-    ready = _with_data(points, find, place, base)
+    ready = _with_data(points, find, study, base)
     for point in _by_weights(ready):
         files = point.needed_files()
         refuse_missing_weights(
@@ -127,21 +128,30 @@ def prepared_ahead(
     return ready
 
 
-def prepare_data(data: DataSettings, kind: Kind | None, base: Path, listener: Listener) -> PreparedFiles:
-    """Prepare and split one data set, and report the files that were left out."""
-    assert data.source is not None
+def prepare_data(
+    data: DataSettings,
+    kind: Kind | None,
+    base: Path,
+    listener: Listener,
+    within: float = LaunchSettings().progress_timeout,
+) -> PreparedFiles:
+    """Prepare and split one data set, and report the files that were left out.
+
+    A user's `read` must give samples `within` seconds of each other.
+    """
 
     def downloading(what: str, unit: str = "bytes") -> AbstractContextManager[ProgressCallback]:
         return listener.progress(f"Fetching {what}", unit=unit)
 
-    fetch(data, task_kind=kind, base=base, downloading=downloading)
+    planned = find_set(data, task_kind=kind, base=base)
+    planned.fetch(downloading)
     with listener.progress(f"Preparing {data.source}") as on_progress:
-        done = prepare_set(data, task_kind=kind, base=base, on_progress=on_progress)
+        done = planned.prepare(on_progress, within)
     return _noted(data, done, stored_split(done, validation_of(data), data.seed), listener)
 
 
 def look_at_data(
-    points: Sequence[Point], kind: Kind | None, base: Path, place: KeyLines, listener: Listener
+    points: Sequence[Point], kind: Kind | None, base: Path, study: Study, listener: Listener
 ) -> None:
     """Report what the sources leave out and which sets would be stored encoded; decodes and writes nothing.
 
@@ -149,19 +159,20 @@ def look_at_data(
         UserError: A source is missing, or does not suit the task.
     """
     for data in _data_sets(points):
-        for note in look(data, task_kind=kind, base=base):
+        planned = find_set(data, task_kind=kind, base=base)
+        for note in planned.left_out:
             listener.note(f"{data.source}: {note}")
-        if (done := find_prepared(data, task_kind=kind, base=base)) is not None:
+        if (done := planned.prepared()) is not None:
             _note_storage(data, done, listener)
             split = find_split(done, validation_of(data), data.seed)
             for point in points:
                 if point.data == data:
                     if split is not None:
-                        _refuse_too_few(point, len(split.train), place)
-                    refuse_unusable(point, done.kind, place, base, classes=done.classes)
+                        _refuse_too_few(point, len(split.train), study)
+                    refuse_unusable(point, study, base, classes=done.classes)
             continue
         with suppress(UserError):  # damaged files are refused when they are decoded
-            needed, storage = predicted_bytes(data, base=base)
+            needed, storage = planned.predicted_bytes()
             if storage == "encoded":
                 size = units.size(needed)
                 listener.note(f"{data.source}: stored encoded, at most {size}, decoded while training")
@@ -203,7 +214,7 @@ def study_data(file: Path, listener: Listener) -> tuple[list[DataSettings], Kind
         The different data settings of its points; the kind of their data; one point for each model that
         differs in engine or weights.
     """
-    study, kind = with_task_data(load_study(file), listener)
+    study, kind = with_task_data(load_study(file))
     # With unlimited resources, since the machine that runs the study may be another one.
     points = expand(study, gpus=1_000_000, cores=1_000_000)
     built = {(point.engine, point.train.weights, point.train.input_scaling): point for point in points}
@@ -218,15 +229,18 @@ def _by_weights(points: Iterable[Point]) -> Iterable[Point]:
     """One point for each model that must be built in advance."""
     return {
         (
-            point.task, point.engine, point.train.weights, point.train.input_scaling,
+            point.task,
+            point.engine,
+            point.train.weights,
+            point.train.input_scaling,
             point.needed_files().prepared,
         ): point
         for point in points
-    }.values()  # fmt: skip
+    }.values()
 
 
 def _with_data(
-    points: Iterable[Point], take: Callable[[Point], PreparedFiles], place: KeyLines, base: Path
+    points: Iterable[Point], take: Callable[[Point], PreparedFiles], study: Study, base: Path
 ) -> list[Point]:
     """Return the points with their files; `take` is called once for each data set."""
     taken: dict[str, PreparedFiles] = {}
@@ -237,9 +251,9 @@ def _with_data(
         if key not in taken:
             taken[key] = take(point)
         folder, split, training = taken[key]
-        _refuse_too_few(point, training, place)
+        _refuse_too_few(point, training, study)
         train, data = point.train, Prepared.open(folder)
-        refuse_unusable(point, data.kind, place, base, classes=data.classes)
+        refuse_unusable(point, study, base, classes=data.classes)
         asked = (folder, split, train.class_weights)
         if train.class_weights is not None and asked not in weights:
             rows = Split.load(split).train
@@ -248,18 +262,18 @@ def _with_data(
     return ready
 
 
-def _refuse_too_few(point: Point, training: int, place: KeyLines) -> None:
+def _refuse_too_few(point: Point, training: int, study: Study) -> None:
     if point.workers > training:
         raise UserError(
             f"at least {point.workers} training samples for {point.workers} workers",
-            f"{training}{place.of('sweep.workers', 'data.source', 'data', 'task')}",
+            f"{training}{study.place.of('sweep.workers', 'data.source', 'data', 'task')}",
             "Use fewer workers, or more data.",
         )
     if point.global_batch > training:
         names = ("train.batch_size", "sweep.workers", "data")
         raise UserError(
             f"a global batch within the {training} training samples",
-            f"{point.global_batch} for point {point.name}{place.of(*names)}",
+            f"{point.global_batch} for point {point.name}{study.place.of(*names)}",
             "Lower batch_size, or use fewer workers or more data.",
         )
 

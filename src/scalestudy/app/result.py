@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.launch.base import Overview, PointStatus
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 if TYPE_CHECKING:
     import altair as alt
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scalestudy.analysis.advice import Advice
     from scalestudy.analysis.findings import Findings
     from scalestudy.report.figure import Figure
-    from scalestudy.report.write import ReportPaths
+    from scalestudy.report.study_document import ReportPaths
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class StudyFigure:
     @property
     def spec(self) -> dict[str, Any]:
         """Vega-Lite specification, in the colours of the report."""
-        from scalestudy.report.style import config
+        from scalestudy.report.figure import config
 
         return self.figure.spec | {"config": config()}
 
@@ -44,7 +44,7 @@ class StudyFigure:
         """An interactive chart for notebooks that draw Vega-Lite, and a picture for others."""
         import altair as alt
 
-        from scalestudy.report.images import Picture
+        from scalestudy.report.figure import Picture
 
         major = alt.SCHEMA_VERSION.lstrip("v").split(".")[0]
         return {
@@ -94,7 +94,7 @@ class StudyResult:
     @cached_property
     def figures(self) -> dict[str, StudyFigure]:
         """Figures of the finished runs by name: "speedup", "efficiency", …."""
-        from scalestudy.report.figures import figures
+        from scalestudy.report.study_document import figures
 
         return {figure.name: StudyFigure(figure) for figure in figures(self.findings)}
 
@@ -114,6 +114,6 @@ class StudyResult:
 
     def write(self) -> "ReportPaths":
         """Write the report into the results folder, and return the paths of its files; may raise OSError."""
-        from scalestudy.report.write import write_report
+        from scalestudy.report.study_document import write_report
 
         return write_report(self.store, findings=self.findings)

@@ -12,14 +12,14 @@ from scalestudy.app.listener import Listener
 from scalestudy.app.result import StudyResult
 from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.app.weights import check_task_files
+from scalestudy.config.expand import RunOrder
+from scalestudy.config.point import Point
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.queue.submit import goes_on, next_submission
 from scalestudy.launch.status import study_status
-from scalestudy.study.expand import RunOrder
-from scalestudy.study.point import Point
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
-from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.errors import RunError
 
 
 class Interrupted(KeyboardInterrupt):
@@ -46,10 +46,18 @@ def run_study(
     """
     listener = listener or Listener()
     plan = survey(request, options, listener=listener)
-    overview = _in_queue(plan, listener) if plan.launcher.detached else _here(plan, listener)
+    again = plan.to_run(plan.overview)
+    if done := sum(status.state == "done" and status.name not in again for status in plan.overview.points):
+        listener.already_done(done, len(plan.points))
+    overview = run_points(plan, listener)
     for status in (*overview.failed, *overview.damaged):
         listener.failed(status)
-    return _reported(request, overview, listener, report=report)
+    return reported(request, overview, listener, report=report)
+
+
+def run_points(plan: Survey, listener: Listener) -> Overview:
+    """Run what is missing of a plan, here or in a queue, and return the states of its points."""
+    return _in_queue(plan, listener) if plan.launcher.detached else _here(plan, listener)
 
 
 def submit_study(request: Request, options: Options, *, listener: Listener | None = None) -> int:
@@ -66,7 +74,7 @@ def submit_study(request: Request, options: Options, *, listener: Listener | Non
     plan = survey(request, options, listener=listener)
     for status in plan.overview.damaged:
         listener.failed(status)
-    return len(_submit(plan, plan.todo(), plan.options, listener))
+    return len(_submit(plan, plan.todo(), plan.options, listener, set()))
 
 
 def dry_run(
@@ -75,16 +83,13 @@ def dry_run(
     """Yield texts on what running or submitting a study would do, without starting or writing anything.
 
     Raises:
-        UserError: Something in the study is wrong.
+        UserError: Something in the study is wrong, or its points cannot run here.
     """
     listener = listener or Listener()
     plan = survey(request, options, must=False, listener=listener)
     ready = plan.dry_run_points(plan.todo(), listener)
     check_task_files(ready.values(), listener)
-    try:
-        plan.launcher.refuse(list(ready.values()))
-    except UserError as error:
-        listener.note(f"Would be refused. {error}")
+    plan.launcher.refuse(list(ready.values()))
     for text in plan.launcher.dry_run(request.target, plan.study, ready, plan.overview, plan.options):
         if isinstance(text, Note):
             listener.note(text.text)
@@ -119,7 +124,8 @@ def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
         yield f"  seed {seed}: {', '.join(point.name for point in block)}"
 
 
-def _reported(request: Request, overview: Overview, listener: Listener, *, report: bool) -> StudyResult:
+def reported(request: Request, overview: Overview, listener: Listener, *, report: bool) -> StudyResult:
+    """Write the report of a study if `report`, and return its results."""
     if not (request.target / "study.json").exists():
         raise RunError(
             "the results folder of the study",
@@ -147,21 +153,23 @@ def _here(plan: Survey, listener: Listener) -> Overview:
     try:
         with folder.lock():
             overview = study_status(folder)
-            runnable = {status.name for status in overview.runnable}
-            todo = [point for name, point in ready.items() if name in runnable]
-            if done := sum(status.state == "done" for status in overview.points):
-                listener.already_done(done, len(folder.points()))
-            return stay(launcher, folder, todo, overview, plan.options, listener) if todo else overview
+            names = plan.to_run(overview)
+            todo = [point for name, point in ready.items() if name in names]
+            if not todo:
+                return overview
+            # As finished, a point that is repeated would not be read again.
+            turns = with_turns(overview, {point.name for point in todo})
+            return stay(launcher, folder, todo, turns, plan.options, listener)
     except KeyboardInterrupt:
         raise Interrupted(goes_on=False) from None
 
 
 def _in_queue(plan: Survey, listener: Listener) -> Overview:
     """Submit as many points as the queue accepts, and add more until no point is left that can continue."""
-    options = replace(plan.options, feeds=True)
+    options, said = replace(plan.options, feeds=True), set[str]()
     again = partial(next_submission, limit=plan.options.resubmissions)
     left = {status.name for status in plan.overview.runnable if again(status)}
-    taken, overview = _submit(plan, plan.todo(), options, listener), plan.overview
+    taken, overview = _submit(plan, plan.todo(), options, listener, said), plan.overview
     try:
         while taken or overview.open:
             left -= taken
@@ -170,14 +178,19 @@ def _in_queue(plan: Survey, listener: Listener) -> Overview:
             points = plan.in_order(left | resumed)
             if not points:
                 return overview
-            taken = _submit(plan, points, options, listener)
+            taken = _submit(plan, points, options, listener, said)
         return follow(plan.request.target, listener)
     except KeyboardInterrupt:
         raise Interrupted(goes_on=True) from None
 
 
-def _submit(plan: Survey, points: Sequence[Point], options: Options, listener: Listener) -> set[str]:
-    """Submit these points to the queue; return the names of those that it accepted."""
+def _submit(
+    plan: Survey, points: Sequence[Point], options: Options, listener: Listener, said: set[str]
+) -> set[str]:
+    """Submit these points to the queue; return the names of those that it accepted.
+
+    Notes are added to those that were `said`, and are not repeated.
+    """
     plan.launcher.refuse(points)
     ready = plan.ready(points, listener)
     taken: set[str] = set()
@@ -186,10 +199,13 @@ def _submit(plan: Survey, points: Sequence[Point], options: Options, listener: L
         if isinstance(step, Submitted):
             taken.add(step.name)
             listener.submitted(step.name, step.job)
-        elif isinstance(step, Note):
+        elif isinstance(step, Note) and step.text not in said:
+            said.add(step.text)
             listener.note(step.text)
 
     folder = plan.folder()
+    if not points:  # the survey has asked the queue already
+        return taken
     try:
         with folder.lock():
             drive(plan.launcher.start(folder, list(ready.values()), options), step)

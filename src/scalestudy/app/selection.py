@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
-from scalestudy.study.state import State
+from scalestudy.store.state import State
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
+    from scalestudy.config.point import Point
     from scalestudy.launch.base import Overview, PointStatus
     from scalestudy.launch.queue.jobs import Orphan
-    from scalestudy.study.point import Point
 
 STATES: tuple[State, ...] = get_args(State)
 STATUS_SCHEMA = 1
@@ -85,7 +85,7 @@ def grouped(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
 
 def all_but_seeds(overview: "Overview") -> list[str]:
     """The axes on which points differ, other than the seed, the split and the fold."""
-    from scalestudy.study.point import without_repeats
+    from scalestudy.config.point import without_repeats
 
     swept = dict.fromkeys(name for status in overview.points for name in without_repeats(status.point.swept))
     return ["strategy", "workers", *swept]

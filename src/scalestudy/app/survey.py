@@ -16,13 +16,15 @@ from scalestudy.app.prepare import (
     with_task_data,
 )
 from scalestudy.app.unusable import refuse_unusable
+from scalestudy.config.expand import RunOrder
+from scalestudy.config.file import Study, read_text
+from scalestudy.config.parse import load_study
+from scalestudy.config.point import Point
+from scalestudy.config.task_sources import add_trained
 from scalestudy.launch.base import Launcher, Options, Overview, launcher_of
 from scalestudy.launch.status import study_status
-from scalestudy.study.expand import RunOrder
-from scalestudy.study.file import Study, read_text
-from scalestudy.study.parse import load_study
-from scalestudy.study.point import Point
-from scalestudy.study.store import StudyFolder, default_folder
+from scalestudy.store.study_folder import StudyFolder, default_folder
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.data.sources.registry import Kind
@@ -70,7 +72,12 @@ class Survey:
 
     def todo(self) -> list[Point]:
         """The points to run, in the order of their runs."""
-        return self.in_order({status.name for status in self.overview.runnable})
+        return self.in_order(self.to_run(self.overview))
+
+    def to_run(self, overview: Overview) -> set[str]:
+        """Names of the points to run."""
+        again = [*overview.shared, *(overview.disturbed if self.options.repeat else [])]
+        return {status.name for status in (*overview.runnable, *again)}
 
     def in_order(self, names: Set[str]) -> list[Point]:
         """The points with these names, in the order of their runs."""
@@ -84,7 +91,7 @@ class Survey:
         """
         fresh = [point for point in points if point.name not in self._ready]
         find = prepared_ahead if self.launcher.detached else prepared
-        added = find(fresh, self._kind, self.request.base, self.request.study.place, listener)
+        added = find(fresh, self._kind, self.request.base, self.study, listener)
         self._ready |= {point.name: point for point in added}
         return {point.name: self._ready[point.name] for point in points}
 
@@ -102,11 +109,13 @@ class Survey:
             except NotPreparedError as error:
                 action = error.action[:1].lower() + error.action[1:]
                 listener.note(f"{error.received}. Before it is submitted, {action}")
-        look_at_data(points, self._kind, self.request.base, self.study.place, listener)
+        look_at_data(points, self._kind, self.request.base, self.study, listener)
         return {point.name: point for point in points}
 
     def folder(self) -> StudyFolder:
         """Create or open the results folder."""
+        for sources in {id(point.sources): point.sources for point in self.points}.values():
+            add_trained(sources)
         return StudyFolder.create_or_open(
             self.request.target, self.study, self.points, self.request.text, self.order
         )
@@ -117,6 +126,28 @@ def _note_unused_workers(study: Study, points: Sequence[Point], listener: Listen
     if unused := sorted({*asked} - {point.workers for point in points}):
         numbers, strategies = (", ".join(map(str, values)) for values in (unused, study.sweep.strategy))
         listener.note(f"No point has {numbers} workers: {strategies} cannot use them.")
+
+
+def _installed(launcher: Launcher, points: list[Point], listener: Listener) -> list[Point]:
+    """Leave out points whose engine or library is not installed here, unless none would be left."""
+    if launcher.detached:
+        return points
+    missing: dict[tuple[str, str | None], UserError] = {}
+    for software, point in {(point.engine, point.traits.library): point for point in points}.items():
+        try:
+            launcher.refuse([point])
+        except UserError as error:
+            if point.environment is None:  # a wrong environment is a mistake
+                missing[software] = error
+    left = [point for point in points if (point.engine, point.traits.library) not in missing]
+    if not left:
+        return points
+    for software, lacking in missing.items():
+        out = [point for point in points if (point.engine, point.traits.library) == software]
+        names = " and ".join(dict.fromkeys(point.strategy for point in out))
+        count = f"{len(out)} point{'s' * (len(out) != 1)}"
+        listener.note(f"Left out: {count} of {names}. Not installed: {lacking.expected}. {lacking.action}")
+    return left
 
 
 def survey(
@@ -131,12 +162,12 @@ def survey(
     """
     options = replace(options or Options(), base=request.base)
     launcher = launcher_of(request.study)
-    study, kind = with_task_data(request.study, listener)
-    points = launcher.points(study, options)
+    study, kind = with_task_data(request.study)
+    points = _installed(launcher, launcher.points(study, options), listener or Listener())
     if listener is not None:
         _note_unused_workers(study, points, listener)
     for point in points:
-        refuse_unusable(point, kind, study.place, request.base)
+        refuse_unusable(point, study, request.base)
     refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)
     order = existing.order if existing else RunOrder.drawn_from(request.text)

@@ -1,14 +1,12 @@
 """Settings of a point that cannot work with its task and data: refused before anything is started."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-from scalestudy.data.sources.locate import cache_folder
-from scalestudy.data.sources.registry import Kind
-from scalestudy.study.catalog import task_defaults
-from scalestudy.study.formula import called
-from scalestudy.study.lines import KeyLines
-from scalestudy.study.objectives import (
+from scalestudy.config.file import Study
+from scalestudy.config.formula import called
+from scalestudy.config.objectives import (
     METRICS,
     loss_terms,
     metric_key,
@@ -16,28 +14,26 @@ from scalestudy.study.objectives import (
     refuse_unfit,
     refuse_unweighted,
 )
-from scalestudy.study.point import Point
+from scalestudy.config.point import Point
+from scalestudy.data.sources.locate import cache_folder
 from scalestudy.util.errors import UserError
 
 
-def refuse_unusable(
-    point: Point, kind: Kind | None, place: KeyLines, base: Path, *, classes: int | None = None
-) -> None:
+def refuse_unusable(point: Point, study: Study, base: Path, *, classes: int | None = None) -> None:
     """Refuse settings that cannot work.
 
     Args:
-        point: A point of a study.
-        kind: Kind of its data; None if only running its task shows it.
-        place: Lines of its keys.
+        point: The point.
+        study: Its study.
         base: Folder that paths are relative to.
         classes: Number of classes of its data; None if they are not prepared.
 
     Raises:
         UserError: Names the key, its line, and a remedy.
     """
-    train = point.train
+    train, place = point.train, study.place
     if train.metrics:
-        refuse_unfit(map(metric_term, train.metrics), kind, classes, place.of("train.metrics"))
+        refuse_unfit(map(metric_term, train.metrics), classes, place.of("train.metrics"))
     weights = train.class_weights
     if train.loss and weights:
         refuse_unweighted(loss_terms(train.loss), place.of("train.loss"))
@@ -47,7 +43,7 @@ def refuse_unusable(
             f"{list(weights)}{place.of('train.class_weights')}",
             'Correct class_weights under [train], or write "balanced".',
         )
-    metrics, wanted = _metric_names(point), train.keep_best
+    metrics, wanted = _metric_names(train.metrics or study.brought.metrics), train.keep_best
     # A metric may have further values, such as one for each class: iou_background.
     beside = any(wanted.startswith(f"{metric}_") for metric in metrics)
     if metrics and not beside and wanted not in (*metrics, "quality", "loss", "none"):
@@ -74,7 +70,5 @@ def refuse_unusable(
         )
 
 
-def _metric_names(point: Point) -> list[str]:
-    """Names of the metrics of a point; empty if only running its task shows them."""
-    texts = point.train.metrics or task_defaults(point.task).metrics
+def _metric_names(texts: Iterable[str]) -> list[str]:
     return [metric_key(metric_term(text)) if called(text) in METRICS else text for text in texts]

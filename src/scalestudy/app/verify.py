@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scalestudy.data.splits.split import Split
+from scalestudy.config.point import Point
+from scalestudy.config.task_sources import FOLDER as SOURCES
+from scalestudy.config.task_sources import digests, sources_of
+from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.study.gallery_record import GalleryRecord
-from scalestudy.study.model_record import BestRecord, ModelRecord
-from scalestudy.study.point import Point
-from scalestudy.study.record_file import CHECKSUMS, Word, file_checksum, read_checksums, read_record
-from scalestudy.study.records import Cause, Failure, Progress, RankRecord, Record, StepRecord
-from scalestudy.study.run_folder import DECIDING, EPOCHS, NAME, RunFolder
-from scalestudy.study.store import StudyRecord
+from scalestudy.store.gallery_record import GalleryRecord
+from scalestudy.store.model_record import BestRecord, ModelRecord
+from scalestudy.store.record_file import CHECKSUMS, Word, file_checksum, read_checksums, read_record
+from scalestudy.store.records import Cause, Failure, Progress, RankRecord, Record, StepRecord
+from scalestudy.store.run_folder import DECIDING, EPOCHS, NAME, RunFolder
+from scalestudy.store.study_folder import StudyRecord
 from scalestudy.util.errors import UserError
 
 OnRead = Callable[[str], object]
@@ -74,6 +76,7 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
         if file.name != "study.json":  # only the features know the models of the others
             record = read_record(file, Record)
             files.append(Verified(file.relative_to(folder).as_posix(), record.word, record.why))
+    files += _sources(folder, study.record.points if study.record else [])
     names = [point.name for point in study.record.points] if study.record else []
     for path in (folder / "points", *(folder / "points" / name for name in names)):
         if os.path.lexists(path) and not path.is_dir():
@@ -86,6 +89,18 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
             point = read_record(path / "point.json", Point).record
             points += [point] if point else []
     return files + list(_data(points, on_read))
+
+
+def _sources(folder: Path, points: list[Point]) -> Iterator[Verified]:
+    """Compare the copies of the task's sources with the digests of the points."""
+    for name, digest in sources_of(points).items():
+        copy, place = folder / SOURCES / name, f"{SOURCES}/{name}"
+        if not copy.is_file():
+            yield Verified(place, "missing", f"{copy.name}: No such file", needed=False)
+        elif digests({name: copy}) == {name: digest}:
+            yield Verified(place, "sound")
+        else:
+            yield Verified(place, "corrupt", f"{copy.name}: its code is not that of the runs", needed=False)
 
 
 def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:

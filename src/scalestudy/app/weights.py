@@ -6,21 +6,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scalestudy.app.listener import Listener
+from scalestudy.config.catalog import is_ours, task_file
 from scalestudy.launch.describe import PROGRESS_TIMEOUT, build_task
 from scalestudy.launch.environments import starts
-from scalestudy.study.catalog import has_name, is_ours, task_file
-from scalestudy.study.engines import engine_traits
+from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.study.point import Point
-    from scalestudy.study.settings import ResolvedTrain
+    from scalestudy.config.point import Point
+    from scalestudy.config.settings import ResolvedTrain
 
 
 def fetch_weights(
-    task: str, engine: str, train: "ResolvedTrain", prepared: str, listener: Listener, *, again: bool = False,
-    within: float = PROGRESS_TIMEOUT, environment: str | None = None,
-) -> None:  # fmt: skip
+    task: str,
+    engine: str,
+    train: "ResolvedTrain",
+    prepared: str,
+    listener: Listener,
+    *,
+    again: bool = False,
+    within: float = PROGRESS_TIMEOUT,
+    environment: str | None = None,
+) -> None:
     """Build a model once to download its pretrained weights, unless the task is built in and has none.
 
     Without the framework, this is only noted: weights may have been fetched on another machine. The model is
@@ -42,7 +49,7 @@ def fetch_weights(
         return
     with listener.progress(f"Building the model of {Path(task).name} once, for its weights"):
         asked = {"prepared": prepared, "train": train.model_dump(mode="json"), "engine": engine}
-        built = build_task(task if has_name(task) else task_file(task), asked, within, environment)
+        built = build_task(task, asked, within, environment)
     for note in built.notes:
         listener.note(note)
     stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -57,21 +64,28 @@ def check_task_files(points: "Iterable[Point]", listener: Listener) -> None:
     Raises:
         UserError: If a file cannot be imported, or does not define what a task needs.
     """
-    for point in {(p.engine, p.environment, p.train.loss is None, p.train.metrics is None): p
-                  for p in points if p.files is None and not is_ours(p.task)}.values():  # fmt: skip
+    for point in {
+        (p.engine, p.environment, p.train.loss is None, p.train.metrics is None): p
+        for p in points
+        if p.files is None and not is_ours(p.task)
+    }.values():
         if not _is_here(point.engine, point.environment):
             continue
         label = engine_traits(point.engine).label
         with listener.progress(f"Importing {Path(point.task).name} and {label}"):
             asked = {"train": point.train.model_dump(mode="json"), "engine": point.engine}
-            file = point.task if has_name(point.task) else task_file(point.task)
-            build_task(file, asked, point.launch.progress_timeout, point.environment)
+            build_task(point.task, asked, point.launch.progress_timeout, point.environment)
 
 
 def refuse_missing_weights(
-    task: str, engine: str, train: "ResolvedTrain", prepared: str, command: str, listener: Listener,
+    task: str,
+    engine: str,
+    train: "ResolvedTrain",
+    prepared: str,
+    command: str,
+    listener: Listener,
     environment: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Refuse a task whose model was never built here: jobs do not download weights, and they may be missing.
 
     Without the framework, this is only noted.
@@ -121,9 +135,13 @@ def _stamp(task: str, engine: str, train: "ResolvedTrain", prepared: str) -> Pat
         text = b""
     data = Prepared.open(prepared)
     info = {
-        "kind": data.kind, "input_shape": data.input_shape, "classes": data.classes, "ignore": data.ignore,
-        "columns": data.columns, "train": {"weights": train.weights, "input_scaling": train.input_scaling},
-    }  # fmt: skip
+        "kind": data.kind,
+        "input_shape": data.input_shape,
+        "classes": data.classes,
+        "ignore": data.ignore,
+        "columns": data.columns,
+        "train": {"weights": train.weights, "input_scaling": train.input_scaling},
+    }
     home = engine_traits(engine).weights_folder(os.environ)
     name = digest("built and tried", task, text, sorted(info.items()), home)[:16]
     return cache_folder(None) / "weights" / name

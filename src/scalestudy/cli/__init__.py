@@ -19,6 +19,7 @@ from scalestudy.cli import (
     logs,
     model,
     proposal,
+    recipe,
     report,
     run,
     site,
@@ -30,7 +31,7 @@ from scalestudy.cli.help import OVERVIEW, CommandGroup, epilog
 from scalestudy.util.errors import explained
 
 GROUPS = {
-    "Study": ("demo", "init", "run", "submit", "train", "status", "logs", "cancel"),
+    "Study": ("demo", "init", "run", "submit", "train", "recipe", "status", "logs", "cancel"),
     "Results": ("report", "advise", "diagnose", "proposal", "compare"),
     "Models and data": ("model", "data", "launch"),
     "Machine": ("check", "site"),
@@ -43,11 +44,16 @@ class _MainGroup(CommandGroup):
 
 
 app = typer.Typer(
-    name="scalestudy", cls=_MainGroup,
-    help="Train one Keras or PyTorch model on many workers, and know what each worker bought you.",
-    epilog=OVERVIEW, no_args_is_help=True, add_completion=False, rich_markup_mode=None,
-    pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
-)  # fmt: skip
+    name="scalestudy",
+    cls=_MainGroup,
+    help="Train one Keras or PyTorch model on many workers, and measure what each added worker gains.",
+    epilog=OVERVIEW,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 for command in (
     demo.demo,
     init.init,
@@ -60,6 +66,7 @@ for command in (
     diagnose.diagnose,
     proposal.proposal,
     compare.compare,
+    recipe.recipe,
     check.check,
 ):
     app.command(command.__name__)(command)
@@ -77,9 +84,9 @@ for prefix, group in (("", app), ("model ", model.app), ("data ", data.app), ("s
 @app.callback(invoke_without_command=True)
 def _options(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
-        from scalestudy import __version__
+        from scalestudy.util.version import version as installed
 
-        print(f"scalestudy {__version__}")
+        print(f"scalestudy {installed()}")
         raise typer.Exit
 
 

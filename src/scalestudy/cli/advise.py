@@ -29,12 +29,11 @@ def advise(
         str | None,
         typer.Option(help='Find the cheapest training within this time: "2h", "90min".', metavar="TIME"),
     ] = None,
-    energy: Annotated[bool, typer.Option("--energy", help="Find the least energy measured.")] = False,
     network: Annotated[
         list[str] | None,
         typer.Option(
-            help='Predict larger runs over this network: "100Gbit,2us,per_node=4", a site profile that'
-            " describes it, or a JSON file of `scalestudy check`. Repeatable.",
+            help='Predict larger runs over this network: "100Gbit,2us,per_node=4", or a JSON file of'
+            " `scalestudy check`. Repeatable.",
             metavar="NETWORK",
         ),
     ] = None,
@@ -69,18 +68,14 @@ def advise(
     from scalestudy.util.errors import UserError
     from scalestudy.util.units import seconds_of
 
-    if deadline is not None and energy:
-        raise UserError("one goal", "--deadline and --energy", "Use one of them.")
     if not 0 < efficiency <= 1:
         raise UserError("an efficiency above 0 and at most 1", f"{efficiency:g}", "Write 0.7 for 70 %.")
     if most is not None and most < 1:
         raise UserError("--most of 1 worker or more", f"{most}", "Correct it.")
-    goal = Goal("energy" if energy else "efficiency", most=most)
-    if deadline is not None:
-        try:
-            goal = Goal("deadline", seconds_of(deadline), most)
-        except ValueError as error:
-            raise UserError(str(error), repr(deadline), "Correct --deadline.") from None
+    try:
+        goal = Goal(None if deadline is None else seconds_of(deadline), most)
+    except ValueError as error:
+        raise UserError(str(error), repr(deadline), "Correct --deadline.") from None
     folder = open_study(study)
     findings = read_study(folder, efficiency, bill=bill, target_quality=target_quality)
     expected, missing = read_larger_runs(folder, findings.runs, network, most) if network else ((), ())

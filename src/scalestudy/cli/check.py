@@ -2,21 +2,20 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scalestudy.cli.options import format_option
-from scalestudy.util.errors import UserError
+from scalestudy.cli.options import AnswerOption, ForceOption
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scalestudy.features.check.report import Report
+    from scalestudy.features.check.report import AllReduce, Report
 
 STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red"}
-TOPOLOGY_FORMATS = ("table", "json", "markdown", "html", "latex")
 
 
 def check(
@@ -54,14 +53,8 @@ def check(
         list[str] | None, typer.Option(help="Leave out a topic. Repeatable.", metavar="TOPIC")
     ] = None,
     folder: Annotated[
-        Path | None,
-        typer.Option("--out", help="Folder for the check's files; with --topology the file.", metavar="PATH"),
+        Path | None, typer.Option("--out", help="Folder for the check's files.", metavar="DIR")
     ] = None,
-    topology: Annotated[
-        bool,
-        typer.Option("--topology", help="Show this node's GPUs or cores and their links instead."),
-    ] = False,
-    measure: Annotated[bool, typer.Option(help="Measure the bandwidth (with --topology).")] = True,
     environment: Annotated[
         bool, typer.Option("--environment", help="Show the versions in an environment instead.")
     ] = False,
@@ -72,26 +65,22 @@ def check(
         bool,
         typer.Option("--strategies", help="List all strategies, and whether they can be used here."),
     ] = False,
-    form: Annotated[str | None, format_option("table", "json", more="with --topology markdown, html")] = None,
+    form: AnswerOption = "table",
+    force: ForceOption = False,
 ) -> None:
     """Check software, machine, network and collectives. Each line says pass, warn or fail, and what to do.
 
     The exit code is 0 if no line says fail, and 1 otherwise.
     """
-    from scalestudy.study.targets import refuse_target
+    from scalestudy.config.targets import refuse_target
 
-    refuse_target(folder)
-    if topology:
-        return _print_topology(measure=measure, form=form, file=folder)
-    if form not in (None, "table", "json"):
-        raise UserError("the format table or json", repr(form), "Choose one of these with --format.")
-    kind: Literal["table", "json"] = "json" if form == "json" else "table"
+    refuse_target(folder, force=force)
     if strategies:
-        return _print_strategies(kind)
+        return _print_strategies(form)
     if environment:
         from scalestudy.cli.env import print_environment
 
-        return print_environment(None if what is None else Path(what), record=record, form=kind)
+        return print_environment(None if what is None else Path(what), record=record, form=form)
     from scalestudy.cli.console import err
     from scalestudy.features.check.check import CheckOptions
     from scalestudy.features.check.check import check as run_check
@@ -112,7 +101,7 @@ def check(
         report = run_check(
             what, options, note=lambda text: console.print(text, markup=False), on_progress=on_progress
         )
-    _print_report(report, kind)
+    _print_report(report, form)
     raise typer.Exit(1 if report.failed else 0)
 
 
@@ -122,15 +111,11 @@ def _print_report(report: "Report", form: Literal["table", "json"]) -> None:
     if form == "json":
         sys.stdout.write(report.model_dump_json(indent=1) + "\n")
         return
-    from scalestudy.features.check.topology import bandwidth_section
-    from scalestudy.report.as_terminal import terminal
-    from scalestudy.report.document import Document
 
     console = out()
     console.print(_lines(report))
     if report.bandwidth:
-        section = bandwidth_section(report.bandwidth)
-        print("\n" + terminal(Document(section.title, section.blocks), console.width, console.is_terminal))
+        console.print(_bandwidths(report.bandwidth))
     console.print(report.verdict)
 
 
@@ -151,12 +136,30 @@ def _lines(report: "Report") -> "Table":
     return table
 
 
-def _print_strategies(form: Literal["table", "json"]) -> None:
-    from scalestudy.features.check.software import strategy_lines
+def _bandwidths(rows: "Sequence[AllReduce]") -> "Table":
+    """Bus bandwidth by size and collective."""
+    from rich.table import Table
 
-    lines = strategy_lines()
+    from scalestudy.plugins.engines import collective
+    from scalestudy.util import units
+
+    names = list(dict.fromkeys(row.collective for row in rows))
+    cells = {(row.bytes, row.collective): f"{row.bus_bandwidth / 1e9:.3g}" for row in rows}
+    title = f"All-reduce over {rows[0].ranks} ranks: bus bandwidth (GB/s)"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for heading in ("Bytes", *(collective(name).label for name in names)):
+        table.add_column(heading, justify="right")
+    for size in sorted({row.bytes for row in rows}):
+        table.add_row(units.size(size), *(cells.get((size, name), "") for name in names))
+    return table
+
+
+def _print_strategies(form: Literal["table", "json"]) -> None:
+    from scalestudy.features.check.software import strategy_records
+
+    records = strategy_records()
     if form == "json":
-        sys.stdout.write(json.dumps([line.model_dump() for line in lines], indent=1) + "\n")
+        sys.stdout.write(json.dumps(records, indent=1) + "\n")
         return
     from rich.table import Table
     from rich.text import Text
@@ -166,30 +169,13 @@ def _print_strategies(form: Literal["table", "json"]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("Strategy", "Engine", "Steps", "Nodes", "Gradients by", "Here"):
         table.add_column(name, overflow="fold", no_wrap=name in ("Strategy", "Engine"))
-    for line in lines:
-        steps = ("synchronous" if line.synchronous else "asynchronous") + ", untimed" * (not line.timed)
-        here = Text(line.missing or "usable", style=STYLES["warn"] if line.missing else "")
-        nodes = "many" if line.nodes else "one"
-        table.add_row(line.strategy, line.engine, steps, nodes, line.summed_by or "–", here)
+    for row in records:
+        steps = ("synchronous" if row["synchronous"] else "asynchronous") + ", untimed" * (not row["timed"])
+        here = Text(row["missing"] or "usable", style=STYLES["warn"] if row["missing"] else "")
+        nodes = "many" if row["nodes"] else "one"
+        table.add_row(row["strategy"], row["engine"], steps, nodes, row["summed_by"] or "–", here)
     console = out()
     console.print(table)
-    for action in dict.fromkeys(line.action for line in lines if line.missing):
-        names = ", ".join(line.strategy for line in lines if line.action == action)
+    for action in dict.fromkeys(row["action"] for row in records if row["missing"]):
+        names = ", ".join(row["strategy"] for row in records if row["action"] == action)
         console.print(Text(f"→ {names}: {action}", style=STYLES["warn"]))
-
-
-def _print_topology(*, measure: bool, form: str | None, file: Path | None) -> None:
-    """This node's GPUs or cores, the links between them, and their measured bandwidth, or write them."""
-    from functools import partial
-
-    from scalestudy.cli.console import err, show_document
-    from scalestudy.features.check import topology
-    from scalestudy.report.write_document import form_by_ending
-
-    chosen = form_by_ending(form, file, TOPOLOGY_FORMATS, "table")
-    node, measured = topology.read_node(), topology.NodeBandwidth()
-    if measure:
-        with err().status("Measuring") as status:
-            measured = topology.measure(node, status.update)
-    programs = {"json": partial(topology.topology_json, node, measured)}
-    show_document(topology.topology_document(node, measured), chosen, file, programs)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scalestudy.cli.options import FileOption, format_option, newest_study, open_study
+from scalestudy.cli.options import FileOption, ForceOption, format_option, newest_study, open_study
 
 if TYPE_CHECKING:
     from scalestudy.features.compare.comparison import Side
 
-FORMATS = ("table", "json", "csv", "markdown", "html", "latex")
+FORMATS = ("table", "json", "csv", "markdown", "html")
 
 
 def compare(
@@ -26,29 +26,20 @@ def compare(
     ],
     form: Annotated[str | None, format_option(*FORMATS)] = None,
     file: FileOption = None,
-    slower: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-if-slower",
-            help="Exit with code 1 if a row is certainly slower than the first by more than this, as 5%.",
-            metavar="SHARE",
-        ),
-    ] = None,
+    force: ForceOption = False,
 ) -> None:
     """Compare studies: their settings, their results, and which differences are more than chance.
 
     The studies may differ in site, software or settings. Rows with the same strategy, workers and other swept
     values are compared.
     """
-    from scalestudy.cli.console import err, show_document
+    from scalestudy.cli.console import show_document
+    from scalestudy.config.targets import refuse_target
     from scalestudy.features.compare.comparison import compare as compare_sides
-    from scalestudy.features.compare.comparison import slower as slower_rows
     from scalestudy.features.compare.page import compare_csv, compare_document, compare_json
     from scalestudy.report.write_document import form_by_ending
-    from scalestudy.study.targets import refuse_target
 
-    refuse_target(file, [_split(study)[1] for study in studies])
-    share = _share(slower) if slower is not None else None
+    refuse_target(file, [_split(study)[1] for study in studies], force=force)
     chosen = form_by_ending(form, file, FORMATS, "table")
     if len(studies) == 1:
         studies = [*studies, str(newest_study(besides=_split(studies[0])[1]))]
@@ -56,14 +47,6 @@ def compare(
     comparison = compare_sides(sides)
     programs = {"csv": partial(compare_csv, comparison), "json": partial(compare_json, comparison)}
     show_document(compare_document(comparison), chosen, file, programs)
-    if share is None:
-        return
-    rows = slower_rows(comparison, share)
-    for row in rows:
-        other = comparison.sides[row.other].name
-        err().print(f"Slower by more than {slower}: {row.key.label} on {other}", markup=False)
-    if rows:
-        raise typer.Exit(1)
 
 
 def _split(argument: str) -> tuple[str, Path]:
@@ -75,8 +58,9 @@ def _split(argument: str) -> tuple[str, Path]:
 def _side(argument: str) -> "Side":
     from scalestudy.analysis.read import read_study
     from scalestudy.analysis.shared import is_shared, read_shared
+    from scalestudy.config.differences import settings_of
+    from scalestudy.config.task_sources import sources_of
     from scalestudy.features.compare.comparison import Side
-    from scalestudy.study.differences import settings_of
 
     name, path = _split(argument)
     if is_shared(path):
@@ -87,17 +71,5 @@ def _side(argument: str) -> "Side":
 
         return Side(name or path.stem, import_findings([str(path)]))
     folder = open_study(path)
-    return Side(name or folder.path.resolve().name, read_study(folder), settings_of(folder.study))
-
-
-def _share(text: str) -> float:
-    from scalestudy.util.errors import UserError
-
-    number = text.strip().removesuffix("%").strip()
-    try:
-        share = float(number) / 100
-    except ValueError:
-        share = -1.0
-    if not text.strip().endswith("%") or not 0 <= share < 1:
-        raise UserError("a share such as 5%, from 0% to below 100%", repr(text), "Correct --fail-if-slower.")
-    return share
+    sources = {f"task: {file}": digest[:12] for file, digest in sources_of(folder.points()).items()}
+    return Side(name or folder.path.resolve().name, read_study(folder), settings_of(folder.study) | sources)

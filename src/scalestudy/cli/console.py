@@ -36,7 +36,7 @@ def writing(file: Path | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = f"{error.filename or file}: {error.strerror}"
+        what = f"{file or error.filename}: {error.strerror}"
         raise UserError("a file that can be written", what, "Name another with --out.") from error
 
 
@@ -46,16 +46,13 @@ def write_new(file: Path, text: str, *, force: bool) -> None:
     Raises:
         UserError: It exists and `force` is not set, or it cannot be written.
     """
-    from scalestudy.study.targets import refuse_inside_study
-    from scalestudy.util.files import write_atomically
+    from scalestudy.config.targets import refuse_inside_study, refuse_old
+    from scalestudy.util.files import write_named
 
     refuse_inside_study(file)
-    if file.exists() and not force:
-        action = "Name another, or add --force to overwrite it."
-        raise UserError("a new file", f"{file}, which exists", action)
+    refuse_old(file, force=force)
     with writing(file):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, text)
+        write_named(file, text)
 
 
 def show_document(
@@ -71,7 +68,7 @@ def show_document(
     """
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.write_document import render_document, write_document
-    from scalestudy.util.files import write_atomically
+    from scalestudy.util.files import write_named
 
     console = out()
     if form in programs:
@@ -86,7 +83,7 @@ def show_document(
     figures: list[Path] = []
     with writing(file):
         if text:
-            write_atomically(file, text)
+            write_named(file, text)
         else:
             figures = write_document(document, form, file)[1:]
     count = f"{len(figures)} figure{'s' * (len(figures) != 1)}"

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from scalestudy.cli.help import CommandGroup
-from scalestudy.cli.options import AnswerOption, CacheOption, ImageSizeOption, SkipBadOption, SourceArgument
+from scalestudy.cli.options import (
+    AnswerOption,
+    CacheOption,
+    ForceOption,
+    ImageSizeOption,
+    SkipBadOption,
+    SourceArgument,
+)
 
 if TYPE_CHECKING:
     from scalestudy.app.listener import Listener
+    from scalestudy.config.point import Point
+    from scalestudy.config.settings import DataSettings
     from scalestudy.data.sources.registry import Kind
-    from scalestudy.study.point import Point
-    from scalestudy.study.settings import DataSettings
 
 app = typer.Typer(
     cls=CommandGroup, help="Inspect data sets, and prepare them before a study.", no_args_is_help=True
@@ -37,6 +44,7 @@ def show(
         typer.Option("--out", help="HTML page to write, with pictures.", metavar="FILE"),
     ] = None,
     form: AnswerOption = "table",
+    force: ForceOption = False,
 ) -> None:
     """Inspect a data set before training: its layout, counts, sizes, classes and mistakes.
 
@@ -45,14 +53,13 @@ def show(
     """
     from scalestudy.cli.console import show_document
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.features.inspect.inspection import inspect_data
-    from scalestudy.features.inspect.page import inspection_document
+    from scalestudy.config.targets import refuse_target
+    from scalestudy.features.inspect.inspection import inspect_data, inspection_document
     from scalestudy.report.write_document import check_page_name
-    from scalestudy.study.targets import refuse_target
 
     if html is not None:
         check_page_name(html)
-        refuse_target(html, [what])
+        refuse_target(html, [what], force=force)
     screen = Terminal()
     settings, kind, base, _ = settings_of(what, image_size, cache, screen, skip_bad=skip_bad)
     inspections = [
@@ -91,35 +98,48 @@ def prepare(
     from scalestudy.app.weights import fetch_weights
     from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
+    from scalestudy.config.settings import LaunchSettings
 
     terminal = Terminal()
     settings, kind, base, built = settings_of(
         what, image_size, cache, terminal, skip_bad=skip_bad, storage=storage
     )
+    within = (built[0].launch if built else LaunchSettings()).progress_timeout
     for data in settings:
-        folder, split, training = prepare_data(data, kind, base, terminal)
+        folder, split, training = prepare_data(data, kind, base, terminal, within)
         out().print(f"{data.source}: {training} training samples, prepared in {folder}", markup=False)
         for line in data_summary(folder, split):
             out().print(f"  {line}", markup=False)
         for point in built:
             fetch_weights(
-                point.task, point.engine, point.train, folder, terminal, again=True,
-                within=point.launch.progress_timeout, environment=point.environment,
-            )  # fmt: skip
+                point.task,
+                point.engine,
+                point.train,
+                folder,
+                terminal,
+                again=True,
+                within=within,
+                environment=point.environment,
+            )
 
 
 def settings_of(
-    what: str, image_size: tuple[int, int] | None, cache: Path | None, listener: "Listener", *,
-    skip_bad: bool = False, storage: Literal["auto", "arrays", "encoded"] = "auto",
-) -> "tuple[list[DataSettings], Kind | None, Path, list[Point]]":  # fmt: skip
+    what: str,
+    image_size: tuple[int, int] | None,
+    cache: Path | None,
+    listener: "Listener",
+    *,
+    skip_bad: bool = False,
+    storage: Literal["auto", "arrays", "encoded"] = "auto",
+) -> "tuple[list[DataSettings], Kind | None, Path, list[Point]]":
     """Data settings, their kind, the base of relative paths, and points to build: of a study or a source.
 
     Raises:
         UserError: The file is not a study, options are given with a study file, or the size is invalid.
     """
     from scalestudy.app.prepare import study_data
-    from scalestudy.study import keys
-    from scalestudy.study.settings import DataSettings
+    from scalestudy.config import keys
+    from scalestudy.config.settings import DataSettings
     from scalestudy.util.errors import UserError
 
     if what.endswith(".toml"):

@@ -4,9 +4,7 @@ from typing import Annotated
 
 import typer
 
-from scalestudy.cli.options import PointOption, StudyArgument, open_study
-
-FORMATS = ("table", "json", "markdown", "html")
+from scalestudy.cli.options import AnswerOption, PointOption, StudyArgument, open_study
 
 
 def diagnose(
@@ -19,9 +17,7 @@ def diagnose(
         float,
         typer.Option(help="Seconds of each variant in a round.", min=0.1, max=600, metavar="S"),
     ] = 2.0,
-    format: Annotated[
-        str, typer.Option(help="Output format: table, json, markdown, html.", metavar="FORMAT")
-    ] = "table",
+    form: AnswerOption = "table",
 ) -> None:
     """Split a point's lost efficiency into input, exchange, imbalance, contention and fixed cost.
 
@@ -34,16 +30,13 @@ def diagnose(
     from scalestudy.features.diagnose.run import diagnose as run_diagnosis
     from scalestudy.features.diagnose.run import plan
     from scalestudy.features.diagnose.section import rendered, stored_diagnosis
-    from scalestudy.util.errors import UserError
 
-    if format not in FORMATS:
-        raise UserError(f"one of the formats {', '.join(FORMATS)}", repr(format), "Choose one with --format.")
     terminal, folder = Terminal(), open_study(study)
     planned = plan(folder, point)
     name, why = planned.point.name, f", {planned.why}" if planned.why else ""
-    terminal.note(f"Diagnosing {name}{why}: {planned.duration(rounds, seconds)}.")
+    terminal.note(f"Diagnosing {name}{why}.")
     if planned.point.oversubscribed:
         terminal.note(f"Oversubscribed: {planned.point.oversubscribed}; most of the loss comes from that.")
     diagnosis = run_diagnosis(planned, terminal, rounds=rounds, seconds=seconds)
     stored = stored_diagnosis(diagnosis, folder, planned.findings.rows)
-    print(rendered(stored, format, width=out().width), end="")
+    print(rendered(stored, form, width=out().width), end="")

@@ -13,14 +13,10 @@ OF_CUDA = ("nvidia-nccl-", "nvidia-cudnn-", "nvidia-cuda-runtime")
 
 def print_environment(path: Path | None, *, record: bool, form: str) -> None:
     """Print the versions in an environment (by default this one), and its id in records."""
-    from scalestudy.cli.console import err
-    from scalestudy.study.engines import engine_names, engine_traits
+    from scalestudy.plugins.engines import engine_names, engine_traits
 
     prefix = Path(sys.prefix) if path is None else path.expanduser()
-    built, unrecorded = _record(prefix, record=record)
-    if unrecorded:
-        again = f"`scalestudy check {prefix} --environment --record` also asks the framework."
-        err().print(f"Note: {prefix} {unrecorded}; {again}", markup=False)
+    built = _record(prefix, record=record)
     if form == "json":
         print(built.model_dump_json(indent=1))
         return
@@ -41,8 +37,8 @@ def print_environment(path: Path | None, *, record: bool, form: str) -> None:
             print(f"{name:<11} {_flat(value)}")
 
 
-def _record(prefix: Path, *, record: bool) -> "tuple[Built, str]":
-    """Contents of an environment: its record if still correct, else its current contents, and why not.
+def _record(prefix: Path, *, record: bool) -> "Built":
+    """Contents of an environment: its record if still correct, else its current contents.
 
     Raises:
         UserError: The folder has no environment with Scalestudy, or cannot be written.
@@ -56,14 +52,12 @@ def _record(prefix: Path, *, record: bool) -> "tuple[Built, str]":
     if record:
         with writing(prefix / RECORD_FILE):
             write_atomically(prefix / RECORD_FILE, now.model_dump_json(indent=1) + "\n")
-        return now, ""
+        return now
     stored = read_record(prefix)
-    if stored is None:
-        return now, "was never recorded"
-    if stored.id != now.id:
-        return now, f"has changed since it was recorded as {stored.id}"
+    if stored is None or stored.id != now.id:
+        return now
     # The id does not cover Scalestudy's own commit, and the folder may have been renamed.
-    return stored.model_copy(update={"packages": now.packages, "prefix": now.prefix}), ""
+    return stored.model_copy(update={"packages": now.packages, "prefix": now.prefix})
 
 
 def _flat(value: Any) -> str:

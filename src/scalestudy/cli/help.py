@@ -22,7 +22,7 @@ Examples:
   Apply its best model to other images:
     scalestudy model predict studies/study images/ --out predictions
   Train once, without a study file:
-    scalestudy train --task cnn --data digits --strategy horovod --workers 2
+    scalestudy train --task cnn --data digits --strategy native --workers 2
 """
 EXAMPLES = {
     "demo": (
@@ -50,7 +50,7 @@ EXAMPLES = {
         "scalestudy logs study.toml --point horovod-w4-s0 --rank 3",
     ),
     "cancel": ("scalestudy cancel study.toml --point 'horovod-*'",),
-    "train": ("scalestudy train --task cnn --data digits --strategy horovod -n 2 --epochs 5",),
+    "train": ("scalestudy train --task cnn --data digits --strategy native -n 2 --epochs 5",),
     "report": (
         "scalestudy report                            # the decision for the newest study here",
         "scalestudy report study.toml --out table.csv",
@@ -66,24 +66,27 @@ EXAMPLES = {
         "scalestudy diagnose                          # the point after the advised one",
         "scalestudy diagnose study.toml --point horovod-w4-s0 --rounds 5",
     ),
+    "recipe": (
+        "scalestudy recipe study.toml --workers 8,14  # on one device, with virtual workers",
+        "scalestudy recipe study.toml --dry-run       # how much it trains",
+    ),
     "proposal": (
         "scalestudy proposal --list                   # list the review panels",
         "scalestudy proposal --panel csc --out proposal.md",
     ),
     "compare": (
         "scalestudy compare here=studies/unet there=/scratch/unet --out sites.html",
-        "scalestudy compare before=old/digits after=studies/digits --fail-if-slower 5%  # in CI",
         "scalestudy compare theirs.json studies/unet  # a file of `report --share`",
     ),
     "launch": (
-        "scalestudy launch -n 4 --strategy horovod train.py --epochs 10",
+        "scalestudy launch -n 4 --strategy multiworker train.py --epochs 10",
         "scalestudy launch -n 2 --strategy multiworker --dry-run train.py",
         "python train.py                              # one worker, plain Keras",
     ),
     "check": (
         "scalestudy check study.toml                  # starts real processes for a local study",
         "scalestudy check study.toml --submit         # also runs a short job on the nodes",
-        "scalestudy check --topology                  # links of this node and their bandwidth",
+        "scalestudy check --strategies                # what can be used here",
     ),
     "model predict": ("scalestudy model predict studies/study images/ --out predictions --overlay",),
     "model evaluate": ("scalestudy model evaluate study.toml --data other/images --split all",),

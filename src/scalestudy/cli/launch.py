@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from scalestudy.cli.options import DeviceOption, DryRunOption, StrategyOption
-from scalestudy.study.strategies import DEFAULT
+from scalestudy.plugins.strategies import DEFAULT
 
 OPTION = re.compile(
     r"-n\d*|--(workers|seeds?|strategy|device|cpus-per-worker|logs|out|dry-run|help)(=.*)?", re.DOTALL
@@ -71,10 +71,11 @@ def launch(
     Options of launch come before the script. Rank 0 writes to this terminal, the other ranks to logs. If a
     rank fails, all are stopped, and its last lines are shown. See docs/reference/scripts.md.
     """  # noqa: D301 (click keeps lines after a backspace as they are)
-    from scalestudy.cli import console
+    from scalestudy.cli.console import err
+    from scalestudy.cli.console import out as console
     from scalestudy.cluster.resolve import resolve
+    from scalestudy.config.targets import refuse_inside_study
     from scalestudy.features.scripts.launch import is_own_loop, run_rank, run_sweep, start_lines, sweep_of
-    from scalestudy.study.targets import refuse_inside_study
     from scalestudy.util.errors import UserError
 
     keys = {"device": device} | ({} if cpus_per_worker is None else {"cpus_per_worker": cpus_per_worker})
@@ -96,9 +97,9 @@ def launch(
     )
     if dry_run:
         for line in [line for one in planned for line in start_lines(one)]:
-            console.out().print(line, markup=False, soft_wrap=True)
+            console().print(line, markup=False, soft_wrap=True)
     else:
-        run_sweep(planned, logs, lambda text: console.err().print(text, markup=False, soft_wrap=True))
+        run_sweep(planned, logs, lambda text: err().print(text, markup=False, soft_wrap=True))
 
 
 def worker_counts(text: str) -> list[int]:

@@ -11,8 +11,8 @@ from scalestudy.cli.options import PointOption, StudyArgument, open_study
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scalestudy.study.run_folder import RunFolder
-    from scalestudy.study.store import StudyFolder
+    from scalestudy.store.run_folder import RunFolder
+    from scalestudy.store.study_folder import StudyFolder
 
 BLOCK = 1 << 16
 """Bytes at the end of a log that are searched for its last lines."""
@@ -54,8 +54,11 @@ def logs(
         raise UserError(what, "none yet", f"See its points with `scalestudy status {folder}`.")
     if not follow and not log_files(run, rank, job=job):
         what = "a job.log" if job else "logs of any rank" if rank is None else f"a log of rank {rank}"
-        action = f"See its progress with `scalestudy status {folder}`."
-        raise UserError(f"{what} in {run.path / 'logs'}", "none yet", action)
+        failure = run.failure()
+        seen = f"none, since the run failed: {failure.reason}" if failure else "none yet"
+        raise UserError(
+            f"{what} in {run.path / 'logs'}", seen, f"See its state with `scalestudy status {folder}`."
+        )
     out().print(f"{run.path / 'logs'}", markup=False)
     read: dict[Path, int] = {}
     _show(log_files(run, rank, job=job), read, lines)

@@ -1,7 +1,6 @@
 """`scalestudy model`: use a trained model."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,6 @@ from scalestudy.cli.options import (
     DeviceOption,
     ForceOption,
     PointOption,
-    WorkersOption,
     newest_study,
 )
 
@@ -38,6 +36,15 @@ Model = Annotated[
         show_default="the newest study here",
     ),
 ]
+TaskFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--task",
+        help="Task file of the model, whose code then runs.",
+        metavar="FILE",
+        show_default="that of the training, if you have trained with it",
+    ),
+]
 Weights = Annotated[str, typer.Option(help="Weights of the last or of the best epoch.", metavar="last|best")]
 
 
@@ -46,43 +53,34 @@ def predict(
     model: Annotated[
         Path,
         typer.Argument(
-            help="Run folder, exported model, or study (file or folder), of which the best run is used.",
+            help="Run folder, or study (file or folder), of which the best run is used.",
             metavar="STUDY",
         ),
     ],
-    images: Annotated[
-        list[str], typer.Argument(help="Images, folders of images, or patterns.", metavar="IMAGES...")
-    ],
+    images: Annotated[list[str], typer.Argument(help="Images, or folders of images.", metavar="IMAGES...")],
     out_folder: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="DIR")],
     point: PointOption = None,
     weights: Weights = "last",
+    task: TaskFile = None,
     overlay: Annotated[
         bool, typer.Option("--overlay", help="Also write each mask laid over its image.")
     ] = False,
-    probabilities: Annotated[
-        bool,
-        typer.Option(
-            "--probabilities", help="Also write the probabilities of all classes for each pixel (.npy)."
-        ),
-    ] = False,
-    workers: WorkersOption = 1,
     device: DeviceOption = "auto",
     force: ForceOption = False,
 ) -> None:
     """Predict masks or classes of images with a trained model.
 
     Writes the table DIR/predictions.csv and, for segmentation, DIR/masks/NAME.png: class indices with a
-    palette, in the size of the image. Images are preprocessed as in training; the command prints how. The
-    results are the same for any number of workers.
+    palette, in the size of the image. Images are preprocessed as in training; the command prints how.
 
     Images that cannot be read are listed and skipped; the exit code is then 1.
     """
+    from scalestudy.config.targets import refuse_target
     from scalestudy.features.predict import predict as prediction
-    from scalestudy.study.targets import refuse_target
 
-    refuse_target(out_folder, [model, *images])
-    trained, terminal = _found(model, point, weights)
-    wanted = prediction.Wanted(tuple(images), out_folder, overlay, probabilities, workers, device, force)
+    refuse_target(out_folder, [model, *images], force=force)
+    trained, terminal = _found(model, point, weights, task)
+    wanted = prediction.Wanted(tuple(images), out_folder, overlay, device, force)
     done = prediction.predict(trained, wanted, terminal)
     _print_predicted(done, wanted, trained.label)
     raise typer.Exit(1 if done.skipped else 0)
@@ -104,6 +102,7 @@ def evaluate(
     ] = None,
     point: PointOption = None,
     weights: Weights = "last",
+    task: TaskFile = None,
     device: DeviceOption = "auto",
     form: AnswerOption = "table",
 ) -> None:
@@ -115,10 +114,10 @@ def evaluate(
     from scalestudy.features.predict import evaluate as evaluation
     from scalestudy.report.format import number
 
-    trained, terminal = _found(model, point, weights)
+    trained, terminal = _found(model, point, weights, task)
     done = evaluation.evaluate(trained, data, split, terminal, device=device)
     if form == "json":
-        print(json.dumps(asdict(done), indent=1))
+        print(json.dumps(done._asdict(), indent=1))
         return
     console = out()
     console.print(f"{done.model} over {done.data}, {done.split}: {done.samples} samples", markup=False)
@@ -136,7 +135,9 @@ def samples(
     number: Annotated[int, typer.Option(help="Samples of each kind.", metavar="N")] = 3,
     point: PointOption = None,
     weights: Weights = "last",
+    task: TaskFile = None,
     device: DeviceOption = "auto",
+    force: ForceOption = False,
 ) -> None:
     """Show samples that a model predicts well and badly, with truth and prediction.
 
@@ -144,13 +145,13 @@ def samples(
     no network.
     """
     from scalestudy.cli.console import out
+    from scalestudy.config.targets import refuse_target
     from scalestudy.features.predict.evaluate import write_gallery
-    from scalestudy.study.targets import refuse_target
 
-    refuse_target(out_file, [model])
-    trained, terminal = _found(model, point, weights)
+    refuse_target(out_file, [model], force=force)
+    trained, terminal = _found(model, point, weights, task)
     judged = write_gallery(trained, out_file, terminal, samples=number, device=device)
-    out().print(f"{judged} validation samples judged by {trained.label}: {out_file}", markup=False)
+    out().print(f"{judged} validation samples evaluated with {trained.label}: {out_file}", markup=False)
 
 
 @app.command("export")
@@ -164,15 +165,13 @@ def export(
         str | None,
         typer.Option(
             help="Output format.",
-            metavar="keras|savedmodel|onnx|pt2|torchscript",
+            metavar="keras|savedmodel|onnx|pt2",
             show_default="by the ending of --out",
         ),
     ] = None,
-    raw_inputs: Annotated[
-        bool, typer.Option("--raw-inputs", help="Leave out the scaling: inputs are numbers from 0 to 1.")
-    ] = False,
     point: PointOption = None,
     weights: Weights = "last",
+    task: TaskFile = None,
     force: ForceOption = False,
 ) -> None:
     """Write a trained model in a format that loads without Scalestudy.
@@ -181,24 +180,27 @@ def export(
     names of its classes and the preprocessing, and so does a JSON file beside it.
     """
     from scalestudy.cli.console import out
-    from scalestudy.features.predict.export import export_model
-    from scalestudy.study.targets import refuse_target
+    from scalestudy.config.targets import refuse_target
+    from scalestudy.features.predict.evaluate import export_model
 
-    refuse_target(out_path, [model])
-    trained, terminal = _found(model, point, weights)
-    beside = export_model(trained, out_path, format, terminal, raw_inputs=raw_inputs, force=force)
+    refuse_target(out_path, [model], force=force)
+    trained, terminal = _found(model, point, weights, task)
+    beside = export_model(trained, out_path, format, terminal, force=force)
     height, width, channels = trained.record.input_shape
     last = trained.path.suffix == ".keras"  # PyTorch modules take channels first
     shape = " x ".join(map(str, (height, width, channels) if last else (channels, height, width)))
-    takes = "0..1" if raw_inputs else f"{trained.record.dtype}, scaled inside"
-    out().print(f"{trained.label}: {out_path} (inputs {shape}, {takes}); classes in {beside}", markup=False)
+    takes = f"inputs {shape}, {trained.record.dtype}, scaled inside"
+    out().print(f"{trained.label}: {out_path} ({takes}); classes in {beside}", markup=False)
 
 
-def _found(path: Path | None, point: str | None, weights: str) -> "tuple[FoundModel, Terminal]":
+def _found(
+    path: Path | None, point: str | None, weights: str, task: Path | None
+) -> "tuple[FoundModel, Terminal]":
     from scalestudy.cli.terminal import Terminal
     from scalestudy.features.predict.find_model import find_model
 
-    model, terminal = find_model(path or newest_study(), point=point, weights=weights), Terminal()
+    model = find_model(path or newest_study(), point=point, weights=weights, task=task)
+    terminal = Terminal()
     for note in model.notes:
         terminal.note(note)
     return model, terminal

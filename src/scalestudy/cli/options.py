@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from scalestudy.study.store import StudyFolder
+    from scalestudy.store.study_folder import StudyFolder
 
 StudyFile = Annotated[Path, typer.Argument(help="Study file.")]
 ResultsOption = Annotated[
@@ -45,7 +45,7 @@ FileOption = Annotated[
     Path | None,
     typer.Option(
         "--out",
-        help="File to write instead of printing. Figures of Markdown and LaTeX go to a folder beside it.",
+        help="File to write instead of printing. Figures of Markdown go to a folder beside it.",
         metavar="FILE",
     ),
 ]
@@ -69,7 +69,7 @@ SourceArgument = Annotated[
     str,
     typer.Argument(
         help="Study file, or data source: a folder, a table of images, an .npz file, indents, digits, "
-        "tfds:NAME, keras:NAME, indents@zenodo.",
+        "keras:NAME.",
         metavar="STUDY_OR_SOURCE",
     ),
 ]
@@ -118,8 +118,8 @@ def open_study(given: Path | None) -> "StudyFolder":
     Raises:
         UserError: There is none.
     """
-    from scalestudy.study.parse import load_study
-    from scalestudy.study.store import StudyFolder, default_folder
+    from scalestudy.config.parse import load_study
+    from scalestudy.store.study_folder import StudyFolder, default_folder
     from scalestudy.util.errors import UserError
 
     if given is None:
@@ -143,7 +143,7 @@ def newest_study(*, besides: Path | None = None) -> Path:
     Raises:
         UserError: There is none.
     """
-    from scalestudy.study.store import is_of_another_program
+    from scalestudy.store.study_folder import is_of_another_program
     from scalestudy.util.errors import UserError
 
     here = Path()

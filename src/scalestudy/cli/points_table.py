@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from scalestudy.launch.base import Overview, PointStatus
-from scalestudy.study.records import Progress
+from scalestudy.launch.failures import jobs_left
+from scalestudy.store.records import Progress
 from scalestudy.util import units
 
 if TYPE_CHECKING:
@@ -16,9 +17,14 @@ if TYPE_CHECKING:
     from scalestudy.app.selection import PointGroup
 
 STYLES = {
-    "done": "green", "failed": "red", "cancelled": "magenta", "running": "bold cyan", "queued": "yellow",
-    "missing": "dim", "corrupt": "bold red",
-}  # fmt: skip
+    "done": "green",
+    "failed": "red",
+    "cancelled": "magenta",
+    "running": "bold cyan",
+    "queued": "yellow",
+    "missing": "dim",
+    "corrupt": "bold red",
+}
 """Style of each state in a terminal."""
 
 
@@ -58,16 +64,22 @@ def line_of(status: PointStatus) -> PointLine:
     name, state, job = status.name, status.state, status.job
     if status.result is not None:
         result = status.result
-        missing, mark = result.model_missing, "" if result.oversubscribed is None else "(oversubscribed)"
+        missing = None if result.timing else result.model_missing
+        mark = "" if result.oversubscribed is None else "(oversubscribed)"
         return PointLine(
-            name, state, 1.0, mark, result.throughput, result.quality,
+            name,
+            state,
+            1.0,
+            mark,
+            result.throughput,
+            result.quality,
             training_seconds=result.training_seconds,
             reason="" if missing is None else f"its model is missing: {missing}",
-        )  # fmt: skip
+        )
     if state == "running":
         line = replace(running_line(name, _of_this_life(status)), silent=status.silent)
         if status.still:  # without progress there is no pace
-            line = replace(line, throughput=None, seconds_left=None)
+            line = replace(line, throughput=None, seconds_left=None, reason=status.reason)
     else:
         line = PointLine(name, state, reason=status.reason)
     if job is None:
@@ -79,8 +91,9 @@ def line_of(status: PointStatus) -> PointLine:
         text += f": {status.waits}" + (
             f", expected {view.start.replace('T', ' ')}" if view.start and not view.held else ""
         )
-    requeues = status.run.requeues() if status.run else ""
-    return replace(line, job=text + (f", queued again {requeues} times" if requeues else ""))
+    if status.run and (requeues := status.run.requeues()):
+        text += f", queued again {requeues} times{jobs_left(status.run)}"
+    return replace(line, job=text)
 
 
 def running_line(name: str, progress: Progress | None) -> PointLine:
@@ -91,9 +104,15 @@ def running_line(name: str, progress: Progress | None) -> PointLine:
     share = (max(progress.epoch - 1, 0) + min(progress.step / steps, 1.0)) / max(progress.epochs, 1)
     phase = f"{progress.epoch}/{progress.epochs}" if progress.epoch else progress.phase
     return PointLine(
-        name, "running", min(share, 1.0), phase, progress.throughput, progress.quality,
-        progress.seconds_left, restarts=progress.restarts,
-    )  # fmt: skip
+        name,
+        "running",
+        min(share, 1.0),
+        phase,
+        progress.throughput,
+        progress.quality,
+        progress.seconds_left,
+        restarts=progress.restarts,
+    )
 
 
 def figure(value: float | None) -> str:
@@ -165,11 +184,15 @@ def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
         table.add_column("job", overflow="fold")
     for row in shown:
         table.add_row(
-            Text(row.name), Text(_state(row), style=STYLES.get(row.state, "")), _bar(row),
-            figure(row.throughput), "" if row.quality is None else f"{row.quality:.4f}",
+            Text(row.name),
+            Text(_state(row), style=STYLES.get(row.state, "")),
+            _bar(row),
+            figure(row.throughput),
+            "" if row.quality is None else f"{row.quality:.4f}",
             "" if row.seconds_left is None else units.duration(row.seconds_left),
-            *([_age(row)] if signs else []), *([Text(row.job)] if jobs else []),
-        )  # fmt: skip
+            *([_age(row)] if signs else []),
+            *([Text(row.job)] if jobs else []),
+        )
     reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in explained]
     if left > 0:
         reasons.append(Text(f"{left} more reasons: see `scalestudy status --state failed`."))

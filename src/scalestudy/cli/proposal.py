@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from scalestudy.cli.options import FileOption, StudyArgument, format_option, open_study
+from scalestudy.cli.options import FileOption, ForceOption, StudyArgument, format_option, open_study
 
 
 def proposal(
@@ -12,7 +12,7 @@ def proposal(
     panel: Annotated[
         str | None, typer.Option(help="Review panel: a name from --list, or a panel file.", metavar="NAME")
     ] = None,
-    form: Annotated[str | None, format_option("markdown", "html", "latex")] = None,
+    form: Annotated[str | None, format_option("markdown", "html")] = None,
     file: FileOption = None,
     list_panels: Annotated[bool, typer.Option("--list", help="List the review panels.")] = False,
     runs: Annotated[int, typer.Option(min=1, help="Different trainings to request.", metavar="N")] = 1,
@@ -44,16 +44,17 @@ def proposal(
         float,
         typer.Option(min=0.0, help="Share to add as a reserve: 0.1 is a tenth.", metavar="SHARE"),
     ] = 0.0,
+    force: ForceOption = False,
 ) -> None:
     """Write the page that a review panel asks for: text, table, figure and the computed request.
 
     The page holds only what the study supports; its last part lists what else to run.
     """
     from scalestudy.cli.console import err, show_document
+    from scalestudy.config.targets import refuse_target
     from scalestudy.features.proposal.page import propose
     from scalestudy.features.proposal.subject import RequestOptions
     from scalestudy.report.write_document import FORMS, form_by_ending
-    from scalestudy.study.targets import refuse_target
     from scalestudy.util.errors import UserError
 
     if list_panels:
@@ -61,13 +62,13 @@ def proposal(
         return
     if panel is None:
         raise UserError("--panel NAME", "none", "Choose one: scalestudy proposal --list")
-    refuse_target(file, [study])
+    refuse_target(file, [study], force=force)
     form = form_by_ending(form, file, FORMS, "markdown")
     options = RequestOptions(runs, seeds, strategy, workers, epochs, charge, unit, reserve)
     page = propose(open_study(study), panel, options)
     if page.gaps:
         items = "1 item" if len(page.gaps) == 1 else f"{len(page.gaps)} items"
-        note = f"Not on the page: {items} that {panel} asks for. Its last part says what to run."
+        note = f"Not on the page: {items} that {panel} asks for. See its last part."
         err().print(note, markup=False)
     show_document(page.document, form, file, {})
 

@@ -34,12 +34,17 @@ def init(
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UserError("a name of letters, digits, . - and _", repr(name), "Choose another name.")
-    values, cluster, silence = ask_site()
-    path = file or sites_folder() / f"{name or cluster or 'my-site'}.toml"
-    write_new(path, site_template(values), force=force)
+    slurm = ask_site()
+    path = file or sites_folder() / f"{name or slurm.cluster or 'my-site'}.toml"
+    write_new(path, site_template(slurm.values), force=force)
     load_site(path)
-    if silence is not None:
-        err().print(f"Slurm did not answer ({silence.received}): fill in the profile by hand.", markup=False)
+    if slurm.error is not None:
+        words = f"Slurm did not answer ({slurm.error.received}): fill in the profile by hand."
+        err().print(words, markup=False)
+    if len(slurm.gpu_kinds) > 1:
+        kinds = ", ".join(f"{count} nodes with {kind}" for kind, count in slurm.gpu_kinds.items())
+        words = "Name one kind in gpu_request or constraint: times of different GPUs cannot be compared."
+        err().print(f"The partition {slurm.values['partition']} has {kinds}. {words}", markup=False)
     out().print(
         f"Wrote {path}. Check its values, then: scalestudy check {path if file else path.stem}", markup=False
     )

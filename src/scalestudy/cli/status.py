@@ -67,12 +67,12 @@ def status(
     from scalestudy.cli.terminal import Terminal
     from scalestudy.launch.queue.jobs import find_orphans
     from scalestudy.launch.status import study_status
-    from scalestudy.study.store import StudyFolder
+    from scalestudy.store.study_folder import StudyFolder
 
     console, opened = out(), open_study(study)
     if live and form == "table" and console.is_terminal:
         from scalestudy.cli.points_table import overview_table
-        from scalestudy.features.watch.live import show
+        from scalestudy.features.watch import show
 
         show(opened.path, console, overview_table, interval)
         return
@@ -85,7 +85,10 @@ def status(
     if form == "json":
         print(json.dumps(status_record(chosen, orphans), indent=1))
         return
-    console.print(shown(chosen, by or [], every=every or bool(states or points)))
+    if chosen.points or not overview.points:
+        console.print(shown(chosen, by or [], every=every or bool(states or points)))
+    else:
+        console.print(f"No point is {' or '.join(states or [])}.", markup=False)
     for orphan in orphans:
         words = f"{orphan.sentence()}; scalestudy cancel {opened.path} ends it."
         console.print(words, style="yellow", markup=False)

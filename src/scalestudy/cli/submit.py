@@ -22,6 +22,9 @@ def submit(
     resubmit: Annotated[
         int, typer.Option(min=0, help="How often a failed point may be submitted again.", metavar="N")
     ] = 3,
+    scripts: Annotated[
+        bool, typer.Option("--all", help="With --dry-run, print every job script, not only the first.")
+    ] = False,
 ) -> None:
     """Submit the missing points of a study to its queue, Slurm or PBS Professional.
 
@@ -49,8 +52,12 @@ def submit(
             f"Set on = {names} under [launch], or run it on this machine: scalestudy run {study}",
         )
     options = Options(
-        order=order, at_most=at_most, after=after, resubmissions=resubmit,
-    )  # fmt: skip
+        order=order,
+        at_most=at_most,
+        after=after,
+        resubmissions=resubmit,
+        scripts=scripts,
+    )
     if dry_run:
         print_dry_run(request, options)
         return
@@ -58,4 +65,4 @@ def submit(
     if submit_study(request, options, listener=Terminal()):
         out().print(f"Watch it with: scalestudy status {where} --live", markup=False)
     else:
-        out().print(f"Nothing to submit. See scalestudy status {where}", markup=False)
+        out().print(f"Nothing was submitted. See scalestudy status {where}", markup=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scalestudy.app.listener import Listener, ProgressCallback
 from scalestudy.cli.console import err, out
 from scalestudy.cli.points_table import line_of, overview_table, silence
-from scalestudy.study.state import ENDED
+from scalestudy.store.state import ENDED
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from scalestudy.analysis.findings import Findings
     from scalestudy.launch.base import Overview, PointStatus
-    from scalestudy.report.write import ReportPaths
-    from scalestudy.study.store import StudyFolder
+    from scalestudy.report.study_document import ReportPaths
+    from scalestudy.store.study_folder import StudyFolder
 
 
 class Terminal(Listener):
@@ -88,8 +88,7 @@ class Terminal(Listener):
     def failed(self, status: "PointStatus") -> None:
         """Print the reason, the last lines of the log, and the folder of logs."""
         console = err()
-        verb = {"cancelled": "was cancelled", "failed": "failed"}.get(status.state)
-        verb = verb or f"is {status.state} and was left alone"
+        verb = {"cancelled": "was cancelled", "failed": "failed"}.get(status.state, "was left alone")
         console.print(f"\n{status.name} {verb}: {status.reason}", style="red", markup=False)
         for line in status.failure.tail if status.failure else []:
             console.print(f"  | {line}", markup=False)
@@ -100,7 +99,8 @@ class Terminal(Listener):
         """Print the decision, or with `verbose` the whole report, and the path of its page."""
         from scalestudy.report.formats import FORMATS, Medium
 
-        medium = Medium(colour=self.console.is_terminal, verbose=self.verbose, page=str(files.page))
+        colour = self.console.is_terminal and not self.console.no_color
+        medium = Medium(colour=colour, verbose=self.verbose, page=str(files.page))
         table = FORMATS.get("table").render(findings, medium)
         assert isinstance(table, str)
         print("\n" + table, end="")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from scalestudy.cli.options import ReportOption, StrategyOption, WorkersOption
-from scalestudy.study.strategies import DEFAULT
+from scalestudy.plugins.strategies import DEFAULT
 
 
 def train(
@@ -51,7 +51,7 @@ def train(
     from scalestudy.app.survey import Request
     from scalestudy.cli.console import out
     from scalestudy.cli.run import conducted
-    from scalestudy.study.template import study_toml
+    from scalestudy.config.template import study_toml
 
     if keys:
         for line in options():

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from scalestudy.hardware import shadowing
 from scalestudy.hardware.cores import shares
 from scalestudy.hardware.devices import ORDER, dealt, showing
-from scalestudy.study.engines import EngineTraits
-from scalestudy.study.strategies import Rendezvous
+from scalestudy.plugins.engines import EngineTraits
+from scalestudy.plugins.traits import Rendezvous
 
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
@@ -36,9 +36,14 @@ class Changes(NamedTuple):
 
 
 def process_environment(
-    variables: Mapping[str, str], engine: EngineTraits, *, gpus: Sequence[str] | None,
-    rendezvous: Rendezvous | None = None, placement: "Placement | None" = None, quiet: bool = False,
-) -> Changes:  # fmt: skip
+    variables: Mapping[str, str],
+    engine: EngineTraits,
+    *,
+    gpus: Sequence[str] | None,
+    rendezvous: Rendezvous | None = None,
+    placement: "Placement | None" = None,
+    quiet: bool = False,
+) -> Changes:
     """Return the changes to the variables of a process that are needed before it imports its framework.
 
     LD_LIBRARY_PATH (see `library_changes`) is read when a process starts. In a running process, a change

@@ -1,18 +1,26 @@
 """Derive the placement of a process from its environment. No other module reads ranks from variables."""
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scalestudy.cluster.hostlist import expand_hosts, tasks_per_node
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.variables import Environment, Variables, contradiction, job_port, name_port
 from scalestudy.util.errors import UserError
+from scalestudy.util.registry import Registry
 
 FIRST_SPECIAL_STEP = 0xFFFFFFF0
 """First of the step numbers that Slurm uses itself, for the batch script or an interactive shell."""
+HOSTS = "SCALESTUDY_HOSTS"
+"""Host of every rank, by rank, of a study on several hosts without a queue."""
 NODES = "SCALESTUDY_NODES"
 """Nodes of a PBS job. Job scripts read them from the file of PBS, which only the first node has."""
+
+PLACEMENTS: Registry[Callable[[Environment], Placement | None]] = Registry(
+    "scalestudy.placements", lambda: {"torchrun": torchrun, "openmpi": openmpi, "pbs": pbs}
+)
+"""Functions that read the placement from a launcher's variables; None without them."""
 
 
 def resolve(environment: Environment) -> Placement:
@@ -30,7 +38,7 @@ def resolve(environment: Environment) -> Placement:
         UserError: If a launcher's variables are incomplete or not numbers, or if two launchers disagree about
             the rank or the size.
     """
-    placements = [place for place in (torchrun(environment), openmpi(environment), pbs(environment)) if place]
+    placements = [place for read in PLACEMENTS.items() if (place := read(environment))]
     step = slurm(environment)
     if step and not (placements and len(set(step.hosts)) == step.size):
         placements.append(step)
@@ -72,7 +80,7 @@ def _hold_to_pmix(environment: Environment, placement: Placement | None) -> None
 def torchrun(environment: Environment) -> Placement | None:
     """Return the placement from torchrun's variables, which the local launcher sets too; None without them.
 
-    On several nodes, only the first node's host is known.
+    On several nodes, only the first node's host is known, unless the launcher sets `HOSTS`.
     """
     if "RANK" not in environment and "WORLD_SIZE" not in environment:
         return None
@@ -83,6 +91,8 @@ def torchrun(environment: Environment) -> Placement | None:
     one_node = local_size == size
     node = 0 if one_node else number("GROUP_RANK")
     hosts = (host,) * size if one_node else (host, *[""] * (size - 1))
+    if HOSTS in environment:
+        hosts = tuple(environment[HOSTS].split(","))
     return Placement(rank, size, number("LOCAL_RANK"), local_size, node, hosts, "torchrun", port)
 
 
@@ -94,9 +104,14 @@ def horovodrun(environment: Environment) -> Placement | None:
     size, local_size = number("HOROVOD_SIZE"), number("HOROVOD_LOCAL_SIZE")
     host = environment.get("HOROVOD_HOSTNAME", "localhost") if local_size == size else ""
     return Placement(
-        number("HOROVOD_RANK"), size, number("HOROVOD_LOCAL_RANK"), local_size,
-        0 if local_size == size else None, (host,) * size, "horovodrun",
-    )  # fmt: skip
+        number("HOROVOD_RANK"),
+        size,
+        number("HOROVOD_LOCAL_RANK"),
+        local_size,
+        0 if local_size == size else None,
+        (host,) * size,
+        "horovodrun",
+    )
 
 
 def openmpi(environment: Environment) -> Placement | None:
@@ -223,10 +238,16 @@ def slurm(environment: Environment) -> Placement | None:
             "Start the workers with `srun --distribution=block`, and clear stale SLURM_* variables.",
         )
     return Placement(
-        rank, size, local, counts[node], node, tuple(hosts[index] for index in nodes), "slurm",
+        rank,
+        size,
+        local,
+        counts[node],
+        node,
+        tuple(hosts[index] for index in nodes),
+        "slurm",
         port=job_port(environment),
         gpus=variables.number("SLURM_GPUS_ON_NODE") if "SLURM_GPUS_ON_NODE" in environment else None,
-    )  # fmt: skip
+    )
 
 
 def _distribute(counts: Sequence[int], distribution: str) -> list[int]:

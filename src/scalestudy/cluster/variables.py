@@ -12,8 +12,14 @@ FIRST_PORT, PORT_BLOCKS, PORT_BLOCK = 20_000, 187, 64
 PROGRESS_TIMEOUT = "SCALESTUDY_PROGRESS_TIMEOUT"
 """Variable: seconds that a run may be without progress, and that its ranks may start apart."""
 PROXIES = (
-    "http_proxy", "https_proxy", "all_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
-)  # fmt: skip
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "grpc_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+)
 """Variables that would send gRPC's traffic, and so that of multi-worker runs, through a proxy."""
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from scalestudy.study.feasible import TF32_NEEDS, without_tf32
+from scalestudy.config.feasible import TF32_NEEDS, without_tf32
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 
 OVERRIDE = "NVIDIA_TF32_OVERRIDE"

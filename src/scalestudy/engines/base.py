@@ -1,20 +1,21 @@
 """The interface of an engine, through which a run uses a framework. All arrays are NumPy arrays."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.config.metrics import Sense
+from scalestudy.config.point import Point
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.hardware.no_gpus import Reason
-from scalestudy.study.engines import engine_traits
-from scalestudy.study.metrics import Sense
-from scalestudy.study.model_record import ModelRecord
-from scalestudy.study.point import Point
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.registry import loaded
 
 
@@ -33,8 +34,11 @@ class Engine(Protocol):
     def build_record(self) -> dict[str, Any]:
         """Return how the framework was built, keyed by its name."""
 
-    def allocated(self, device: str) -> list[int | None]:
-        """Return the peak bytes allocated to tensors on each GPU, None where unknown; [] on CPUs."""
+    def gpu_memory(self, device: str) -> list[tuple[int | None, int | None]]:
+        """Return the peak bytes of tensors, and those held by the allocator, of each GPU; [] on CPUs.
+
+        Unknown values are None.
+        """
 
     def trainer(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
@@ -72,9 +76,11 @@ class Engine(Protocol):
         """
 
     def try_step(
-        self, compute: Callable[[], tuple[Any, Any]], variables: Sequence[Any],
+        self,
+        compute: Callable[[], tuple[Any, Any]],
+        variables: Sequence[Any],
         change: Callable[[list[Any]], None],
-    ) -> "StepTrial":  # fmt: skip
+    ) -> "StepTrial":
         """Compute a step as in training, before training, to test a task.
 
         Args:
@@ -196,6 +202,16 @@ class Callbacks(Protocol):
         """Call the callbacks after training."""
 
 
+class DeviceMark(Protocol):
+    """A point in the work of a device, which a host gives in advance."""
+
+    def wait(self) -> None:
+        """Wait until the device has reached it."""
+
+    def seconds_since(self, earlier: Any) -> float:
+        """Return the device's seconds since an earlier mark. Both must be reached."""
+
+
 class Trainer(Protocol):
     """One process's part of a run: trains and evaluates the model with its optimizer.
 
@@ -252,11 +268,17 @@ class Trainer(Protocol):
             The sum of losses of this process's workers. It may still be computing; `float` waits for it.
         """
 
-    def evaluate(self, call: Call) -> list[NDArray[np.float64]]:
-        """Return arrays to sum over slices and processes; the first two are losses and samples."""
+    def mark(self) -> "DeviceMark | None":
+        """Mark the end of the work given to the device so far; None if calls return when computed."""
+
+    def evaluate(self, call: Call) -> list[Any]:
+        """Return values to add up over slices, which may stay on the device; see `arrays`."""
+
+    def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
+        """Return sums of `evaluate` as arrays; the first two are losses and samples."""
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
-        """Return loss and metrics from summed results of `evaluate`, then per-class values."""
+        """Return loss and metrics from sums over all processes, then per-class values."""
 
     def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
         """Return confusion matrices from the same sums, by metric name, with a row for each true class."""
@@ -266,6 +288,23 @@ class Trainer(Protocol):
 
         A single rank may call this. `targets` yields parts of shape [B, ...]; `answer` is the probability of
         each class for every sample or pixel, shape [classes].
+        """
+
+    @property
+    def momentum(self) -> float | None:
+        """Largest share of its moving statistics that a layer keeps at an update; None without layers."""
+
+    def statistics(self, call: Call) -> list[Any]:
+        """Return arrays to sum over slices and processes, from which `with_statistics` computes statistics.
+
+        Each slice is a batch: a layer of batch normalisation that is trained in this phase normalises it by
+        its own statistics. All other layers compute as in evaluation.
+        """
+
+    def with_statistics(self, sums: Sequence[NDArray[np.float64]]) -> AbstractContextManager[None]:
+        """Give every worker the statistics of batch normalisation of summed `statistics`, in the block.
+
+        Layers that these do not cover keep their moving statistics. After the block, all are as before.
         """
 
     def values(self) -> Values:

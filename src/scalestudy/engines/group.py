@@ -1,6 +1,6 @@
 """The processes of a run, the workers that each process computes, and how they join. Arrays are NumPy's."""
 
-import pickle
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.study.strategies import traits
+from scalestudy.plugins.strategies import traits
 from scalestudy.util.registry import loaded
 
 
@@ -44,12 +44,25 @@ class Group:
         return np.frombuffer(words.tobytes()[: value.nbytes], value.dtype).reshape(value.shape)
 
     def share_object(self, value: Any) -> Any:
-        """Return rank 0's object, which must be picklable, on every rank."""
+        """Return rank 0's numbers, text, lists and dicts on every rank; arrays arrive as lists.
+
+        They travel as JSON: who poses as a rank can change values, but run no code.
+        """
         if self.size == 1:
             return value
-        mine = np.frombuffer(pickle.dumps(value) if self.rank == 0 else b"", np.uint8)
+        mine = np.frombuffer(to_json(value).encode() if self.rank == 0 else b"", np.uint8)
         (length,) = self.share(np.array([len(mine)], np.int64))
-        return pickle.loads(self.share(mine if self.rank == 0 else np.zeros(int(length), np.uint8)).tobytes())
+        return json.loads(self.share(mine if self.rank == 0 else np.zeros(int(length), np.uint8)).tobytes())
+
+    def share_arrays(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """Return rank 0's arrays on every rank, as `share` does, by a single sum."""
+        mine = np.frombuffer(b"".join(value.tobytes() for value in values), np.uint8)
+        flat = bytearray(self.share(mine))
+        ends = np.cumsum([value.nbytes for value in values])
+        return [
+            np.frombuffer(flat[end - value.nbytes : end], value.dtype).reshape(value.shape)
+            for value, end in zip(values, ends, strict=True)
+        ]
 
     def mean(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return the mean of each array over processes, in the array's type, by a single sum."""
@@ -77,6 +90,11 @@ class Group:
             )
             for part, array in zip(parts, arrays, strict=True)
         ]
+
+
+def to_json(value: Any) -> str:
+    """Return a value as JSON, with NumPy's numbers and arrays as Python's numbers and lists."""
+    return json.dumps(value, default=lambda array: np.asarray(array).tolist())
 
 
 def _words(value: NDArray[Any]) -> NDArray[np.int64]:

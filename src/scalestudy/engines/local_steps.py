@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from scalestudy.study.point import Point
+from scalestudy.config.point import Point
 from scalestudy.util.errors import UserError
 
 

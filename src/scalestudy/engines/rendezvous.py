@@ -15,7 +15,7 @@ import psutil
 from scalestudy.cluster.meeting import MEETING, publish, published
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.variables import PROGRESS_TIMEOUT
-from scalestudy.study.settings import LaunchSettings
+from scalestudy.config.settings import LaunchSettings
 from scalestudy.util.errors import RunError
 
 LOOPBACK = "127.0.0.1"
@@ -121,9 +121,11 @@ def outward_addresses() -> list[str]:
     up = {name for name, state in psutil.net_if_stats().items() if state.isup}
     held = [
         ipaddress.ip_address(one.address)
-        for name, addresses in psutil.net_if_addrs().items() if name in up
-        for one in addresses if one.family in (socket.AF_INET, socket.AF_INET6) and "%" not in one.address
-    ]  # fmt: skip
+        for name, addresses in psutil.net_if_addrs().items()
+        if name in up
+        for one in addresses
+        if one.family in (socket.AF_INET, socket.AF_INET6) and "%" not in one.address
+    ]
     useful = [address for address in held if not (address.is_loopback or address.is_link_local)]
     return [str(address) for address in sorted(useful, key=lambda address: address.version)]
 

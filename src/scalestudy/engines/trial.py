@@ -8,9 +8,8 @@ Run as `python -m MODULE ERRAND`, where MODULE belongs to an engine and calls `s
 - `sizes` (bytes, ascending), `largest` (bytes that fit on this rank's device).
 - `repeats`: for each size, the calls to time and the sums chained in each.
 
-With `copies` (bytes) instead, it times copies between each pair of GPUs and prints bytes per second as JSON,
-[from][to], with null on the diagonal. The caller sets the environment and ends this process: it closes
-standard input when all ranks are done, or sends a signal if a rank stalls.
+The caller sets the environment and ends this process: it closes standard input when all ranks are done, or
+sends a signal if a rank stalls.
 """
 
 import json
@@ -20,7 +19,7 @@ import sys
 import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +29,9 @@ from numpy.typing import NDArray
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Group, join
 from scalestudy.measure.bandwidth import too_slow
-from scalestudy.study.engines import EngineTraits, collective
+from scalestudy.plugins.engines import EngineTraits, collective
 from scalestudy.util.errors import RunError
 from scalestudy.util.imports import without_unused
-
-CALLS, COPIES = 5, 8
 
 
 class ExchangeTrial(ABC):
@@ -49,23 +46,12 @@ class ExchangeTrial(ABC):
         """Return how the framework and its strategies' libraries were built, and the GPUs it can use."""
 
     @abstractmethod
-    def gpus(self) -> list[str]:
-        """Return the names of the GPUs."""
-
-    @abstractmethod
     def total(self, group: Any, part: NDArray[np.float32], device: str) -> tuple[NDArray[np.float32], str]:
         """Sum over all ranks on "cpu" or "gpu", as in training. Return the sum and the device it is on."""
 
     @abstractmethod
     def sums(self, group: Any, size: int, count: int, device: str) -> Callable[[], None]:
         """Return a function that sums `size` bytes of float32 zeros `count` times in sequence, and waits."""
-
-    @abstractmethod
-    def copies(self, source: str, target: str, size: int, count: int) -> Callable[[], None]:
-        """Return a function that copies `size` bytes `count` times between two GPUs, then waits.
-
-        Several copies per call, as in nccl-tests.
-        """
 
 
 def start(trial: ExchangeTrial, traits: EngineTraits) -> None:
@@ -85,11 +71,6 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> i
     started = time.monotonic()
     with without_unused(traits.unused):
         trial.load()
-    if "copies" in errand:
-        size, gpus = errand["copies"], trial.gpus()
-        rates = [[None if a == b else size / copy_seconds(trial, a, b, size) for b in gpus] for a in gpus]
-        print(json.dumps(rates))
-        return 0
     events = Path(errand["events"])
 
     def tell(**event: Any) -> None:
@@ -102,9 +83,12 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> i
     placement = Placement(**{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])})
     kind, device = collective(errand["collective"]), errand["device"]
     group = join(
-        kind.strategy, placement, workers=placement.size, device=device,
+        kind.strategy.name,
+        placement,
+        workers=placement.size,
+        device=device,
         communication=kind.communication or "auto",
-    ).group  # fmt: skip
+    ).group
     tell(step="joined")
     tell(step="summed", device=prove(trial, group, placement, device))
     seconds = 0.0
@@ -153,18 +137,9 @@ def timed(
 
     The first call, which connects and compiles, is not timed.
     """
-    return _median(trial.sums(group, size, sums, device), calls) / sums
-
-
-def copy_seconds(trial: ExchangeTrial, source: str, target: str, size: int) -> float:
-    """Return the median seconds of one copy."""
-    return _median(trial.copies(source, target, size, COPIES), CALLS) / COPIES
-
-
-def _median(call: Callable[[], None], calls: int) -> float:
-    seconds: Sequence[float] = []
+    call, seconds = trial.sums(group, size, sums, device), []
     for _ in range(1 + calls):
         started = time.perf_counter()
         call()
-        seconds = [*seconds, time.perf_counter() - started]
-    return statistics.median(seconds[1:])
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds[1:]) / sums

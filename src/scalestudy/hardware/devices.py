@@ -33,7 +33,6 @@ class Gpu:
         memory: Bytes of memory; None if NVML does not provide it.
         capability: CUDA compute capability, such as (9, 0); None if NVML does not provide it.
         cpus: Logical CPUs near it.
-        numa: NUMA nodes near it.
         instances: MIG instances, if MIG is on; None for a GPU without MIG.
     """
 
@@ -44,7 +43,6 @@ class Gpu:
     memory: int | None = None
     capability: tuple[int, int] | None = None
     cpus: tuple[int, ...] = ()
-    numa: tuple[int, ...] = ()
     instances: "tuple[Gpu, ...] | None" = None
 
 
@@ -141,12 +139,14 @@ def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
     pci = ask(nvml, "nvmlDeviceGetPciInfo", handle)
     capability = ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
     whole = Gpu(
-        index=index, uuid=uuid, name=text(ask(nvml, "nvmlDeviceGetName", handle, otherwise="GPU")),
-        bus="" if pci is None else text(pci.busId).upper(), memory=_memory(nvml, handle),
+        index=index,
+        uuid=uuid,
+        name=text(ask(nvml, "nvmlDeviceGetName", handle, otherwise="GPU")),
+        bus="" if pci is None else text(pci.busId).upper(),
+        memory=_memory(nvml, handle),
         capability=None if capability is None else (int(capability[0]), int(capability[1])),
         cpus=set_bits(ask(nvml, "nvmlDeviceGetCpuAffinity", handle, 64, otherwise=())),
-        numa=set_bits(ask(nvml, "nvmlDeviceGetMemoryAffinity", handle, 64, 0, otherwise=())),
-    )  # fmt: skip
+    )
     mode = ask(nvml, "nvmlDeviceGetMigMode", handle, otherwise=(0, 0))
     if mode[0] != getattr(nvml, "NVML_DEVICE_MIG_ENABLE", 1):
         return whole

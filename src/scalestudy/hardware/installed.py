@@ -26,7 +26,7 @@ from scalestudy.hardware.cores import cpu_model
 from scalestudy.hardware.devices import read_gpus
 from scalestudy.hardware.nvml import driver_version
 from scalestudy.hardware.shadowing import library_path
-from scalestudy.study.engines import engine_names, engine_traits, installed_engine
+from scalestudy.plugins.engines import engine_names, engine_traits, installed_engine
 from scalestudy.util import modules
 from scalestudy.util.errors import UserError
 
@@ -129,14 +129,22 @@ class Built(BaseModel):
 def describe(*, builds: bool) -> Built:
     """Describe the environment of this Python; with `builds`, also how the framework was built."""
     return Built(
-        id=environment_id(), name=environment_name(), prefix=sys.prefix,
+        id=environment_id(),
+        name=environment_name(),
+        prefix=sys.prefix,
         recorded=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        python=platform.python_version(), packages=packages(), builds=_builds() if builds else {},
-        build_ids=_build_ids(), modules=tuple(filter(None, os.environ.get("LOADEDMODULES", "").split(":"))),
-        host=socket.gethostname(), system=platform.platform(), cpu=cpu_model(),
-        gpus=tuple(gpu.name for gpu in read_gpus()), driver=driver_version(),
+        python=platform.python_version(),
+        packages=packages(),
+        builds=_builds() if builds else {},
+        build_ids=_build_ids(),
+        modules=tuple(filter(None, os.environ.get("LOADEDMODULES", "").split(":"))),
+        host=socket.gethostname(),
+        system=platform.platform(),
+        cpu=cpu_model(),
+        gpus=tuple(gpu.name for gpu in read_gpus()),
+        driver=driver_version(),
         container=container_image(os.environ),
-    )  # fmt: skip
+    )
 
 
 def describe_other(prefix: Path, *, builds: bool, variables: Mapping[str, str] | None = None) -> Built:
@@ -148,22 +156,29 @@ def describe_other(prefix: Path, *, builds: bool, variables: Mapping[str, str] |
     python = prefix / "bin" / "python"
     if not python.exists():
         raise UserError(
-            "the folder of a virtual environment", f"{prefix}, which has no bin/python",
+            "the folder of a virtual environment",
+            f"{prefix}, which has no bin/python",
             "Build one with environments/venv.sh.",
-        )  # fmt: skip
+        )
     command = [str(python), "-P", "-m", modules.DESCRIBE_ENVIRONMENT, *(["--builds"] if builds else [])]
     done = subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=2 * LIMIT, check=False,
+        command,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=2 * LIMIT,
+        check=False,
         env=variables,
-    )  # fmt: skip
+    )
     try:
         return Built.model_validate_json(done.stdout)
     except ValidationError as error:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise UserError(
-            f"an environment with this version of Scalestudy in {prefix}", last,
+            f"an environment with this version of Scalestudy in {prefix}",
+            last,
             f"Install it there: {python} -m pip install --no-deps FOLDER_OF_SCALESTUDY",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def read_record(prefix: Path) -> Built | None:
@@ -185,8 +200,12 @@ def _builds() -> Mapping[str, Any]:
             done = subprocess.run(
                 [sys.executable, "-P", "-m", engine.trial_module, errand],
                 env=library_path(os.environ).applied(os.environ),  # the same libraries as in workers
-                capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=LIMIT, check=False,
-            )  # fmt: skip
+                capture_output=True,
+                text=True,
+                stdin=subprocess.DEVNULL,
+                timeout=LIMIT,
+                check=False,
+            )
             answer: dict[str, Any] = json.loads(events.read_text())
         except subprocess.TimeoutExpired:
             return {"error": f"{engine.label} was not imported within {LIMIT:.0f} s"}

@@ -64,9 +64,12 @@ def why_unseen(variables: Mapping[str, str] = os.environ) -> Reason:
 def why_not_listed(build: Build, words: tuple[str, str] | None) -> Reason:
     """Return why a framework lists fewer GPUs than NVML; `words` are from `EngineTraits.why_no_gpus`."""
     if build.cuda is None:
+        device, instead = ("gpu", "'.[gpu]' instead of '.[cpu]'")
+        if build.name.startswith("PyTorch"):
+            device, instead = "torch-gpu", "'.[torch]' with PyTorch's wheels for CUDA"
         return Reason(
             f"{build.name} is built without CUDA",
-            "Install '.[gpu]' instead of '.[cpu]' from the project's folder (environments/venv.sh does), or "
+            f"Install {instead} from the project's folder (DEVICE={device} environments/venv.sh does), or "
             'set device = "cpu".',
         )
     served = nvml.driver_cuda()

@@ -102,7 +102,10 @@ def _load(nvml: Library, handle: Handle) -> Load:
     milliwatts = ask(nvml, "nvmlDeviceGetPowerUsage", handle)
     millijoules = ask(nvml, "nvmlDeviceGetTotalEnergyConsumption", handle)
     return Load(
-        None if rates is None else float(rates.gpu), None if memory is None else int(memory.used),
-        None if milliwatts is None else milliwatts / 1e3, None if millijoules is None else millijoules / 1e3,
-        None if memory is None else int(memory.total), None if rates is None else float(rates.memory),
-    )  # fmt: skip
+        None if rates is None else float(rates.gpu),
+        None if memory is None else int(memory.used),
+        None if milliwatts is None else milliwatts / 1e3,
+        None if millijoules is None else millijoules / 1e3,
+        None if memory is None else int(memory.total),
+        None if rates is None else float(rates.memory),
+    )

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from scalestudy.study.file import Study
-from scalestudy.study.launchers import LAUNCHERS, names
-from scalestudy.study.point import Point
-from scalestudy.study.records import Failure, JobRecord, Progress, Result
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.settings import Order
-from scalestudy.study.state import UNSUCCESSFUL, State
-from scalestudy.study.store import StudyFolder
+from scalestudy.config.file import Study
+from scalestudy.config.point import Point
+from scalestudy.config.settings import Order
+from scalestudy.plugins.launchers import LAUNCHERS, names
+from scalestudy.store.records import Failure, JobRecord, Progress, Result
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.state import UNSUCCESSFUL, State
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class PointStatus:
     Attributes:
         point: The point.
         state: Its state.
-        reason: Why it failed or was cancelled, in one sentence; for corrupt records also what to do; ""
-            for any other state.
+        reason: Why it failed or was cancelled, in one sentence; for corrupt records also what to do; which
+            rank a running run waits for, if `still`; "" otherwise.
         run: The run that determines the state: the newest finished one, else a running one, else the newest.
         result: Result of a finished run.
         progress: Progress of a running run; None if it has not reported any.
@@ -97,6 +97,20 @@ class Overview:
         return [status for status in self.points if status.runnable]
 
     @property
+    def shared(self) -> list[PointStatus]:
+        """Finished points whose cores another study used, though they were planned to have their own."""
+        return [
+            status
+            for status in self.points
+            if status.result and status.result.oversubscribed and not status.point.oversubscribed
+        ]
+
+    @property
+    def disturbed(self) -> list[PointStatus]:
+        """Finished points whose cores other programs used as well."""
+        return [status for status in self.points if status.result and status.run and status.run.disturbance()]
+
+    @property
     def damaged(self) -> list[PointStatus]:
         """Points with corrupt records."""
         return [status for status in self.points if status.state == "corrupt"]
@@ -129,6 +143,8 @@ class Options:
         after: Job that must succeed before any of these starts.
         feeds: Whether the caller submits the remaining points later, so that no note about them is needed.
         resubmissions: How often a point may be submitted again.
+        repeat: Whether to run again what other programs disturbed.
+        scripts: Whether a dry run shows all job scripts, not only the first.
     """
 
     base: Path = Path()
@@ -137,6 +153,8 @@ class Options:
     after: str | None = None
     feeds: bool = False
     resubmissions: int = 3
+    repeat: bool = False
+    scripts: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,14 @@ import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-import scalestudy
+from scalestudy.config.point import Point
 from scalestudy.hardware.installed import Built, describe_other
-from scalestudy.study.engines import EngineTraits, engine_traits
-from scalestudy.study.point import Point
+from scalestudy.plugins.engines import EngineTraits, engine_traits
 from scalestudy.util.errors import UserError
+from scalestudy.util.version import own_source, version
 
 STARTS_WITHIN = 60.0
 """Seconds for Python to start from a slow file system."""
-
-
-def own_source() -> Path | None:
-    """Return the folder that Scalestudy is imported from; None if it is installed in site-packages."""
-    folder = Path(scalestudy.__file__).resolve().parents[1]
-    return None if folder.name in ("site-packages", "dist-packages") else folder
 
 
 def python_of(folder: str) -> str:
@@ -96,7 +90,7 @@ def _missing_there(
 def _lacking(
     engine: EngineTraits, built: Built, folder: str, libraries: Collection[str], key: str
 ) -> UserError | None:
-    theirs, ours = built.packages.get("scalestudy", "none"), scalestudy.__version__
+    theirs, ours = built.packages.get("scalestudy", "none"), version()
     if own_source() is None and theirs != ours:
         action = "Install the same version in both."
         return UserError(f"Scalestudy {ours}, as here, in {key}", f"{theirs} in {folder}", action)
@@ -116,9 +110,12 @@ def starts(folder: str) -> bool:
     """Whether the Python of a virtual environment starts without the modules of a node."""
     try:
         done = subprocess.run(
-            [python_of(folder), "-c", ""], capture_output=True, stdin=subprocess.DEVNULL,
-            timeout=STARTS_WITHIN, check=False,
-        )  # fmt: skip
+            [python_of(folder), "-c", ""],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=STARTS_WITHIN,
+            check=False,
+        )
     except (OSError, subprocess.SubprocessError):
         return False
     return done.returncode == 0

@@ -1,16 +1,19 @@
 """Why a run failed, in one sentence: which rank failed first, or how its job ended."""
 
 import contextlib
+import math
+import pwd
 import re
 import signal
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from scalestudy.launch.queue.base import UNKNOWN, JobView, output_of
+from scalestudy.config.point import Point
+from scalestudy.launch.queue.base import UNKNOWN, JobView
+from scalestudy.launch.queue.job import output_of
 from scalestudy.measure.hang_detection import describe_hang
-from scalestudy.study.point import Point
-from scalestudy.study.records import Cause, Failure, Hang, Progress
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.records import Cause, Failure, Hang, Progress
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import UserError
 
 TAIL_LINES = 15
@@ -58,10 +61,16 @@ WAKE = 0.5
 ECHOES = ("SIGTERM", "SIGHUP", "SIGABRT")
 """Signals by which launchers and frameworks end a rank after another has failed."""
 OF_OTHERS = (
-    "UnavailableError", "CancelledError", "AbortedError", "DeadlineExceededError", "HorovodInternalError",
-    "Horovod has been shut down", "Connection closed by peer", "Connection reset by peer",
+    "UnavailableError",
+    "CancelledError",
+    "AbortedError",
+    "DeadlineExceededError",
+    "HorovodInternalError",
+    "Horovod has been shut down",
+    "Connection closed by peer",
+    "Connection reset by peer",
     "remote process exited",
-)  # fmt: skip
+)
 """Messages of TensorFlow, Horovod, Gloo and NCCL about another rank that ended or does not answer."""
 
 
@@ -125,9 +134,13 @@ def failure_of(
             "health, raise progress_timeout under [launch]"
         )
     return Failure(
-        rank=cause.rank, exit_code=cause.exit_code, signal=cause.signal, reason=reason, tail=tail,
+        rank=cause.rank,
+        exit_code=cause.exit_code,
+        signal=cause.signal,
+        reason=reason,
+        tail=tail,
         job_state=job_state,
-    )  # fmt: skip
+    )
 
 
 def sentence(cause: Cause, *, hosts: bool = False, last: str = "", point: Point | None = None) -> str:
@@ -231,20 +244,33 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
         last = next(iter(last_lines(run, f"rank-{first.rank}", 1)), "")
         return failure_of(run, first, hosts=True, job_state=state, last=last)
     rank, tail = _last_words(run)
+    if view.unseen and not tail:
+        return Failure(rank=None, exit_code=None, reason=_unseen(run, view), job_state=state)
     reason = job_sentence(view, state, code, rank, tail[-1] if tail else "")
     return Failure(
-        rank=rank if state == "FAILED" else None, exit_code=code,
+        rank=rank if state == "FAILED" else None,
+        exit_code=code,
         signal=_signal_name(view.signal) if view.signal else None,
-        reason=reason + _how_far(run.progress()) if state in INTERRUPTED else reason, tail=tail,
-        cancelled=state == "CANCELLED", job_state=state,
-    )  # fmt: skip
+        reason=reason + _how_far(run.progress()) + jobs_left(run) if state in INTERRUPTED else reason,
+        tail=tail,
+        cancelled=state == "CANCELLED",
+        job_state=state,
+    )
+
+
+def _unseen(run: RunFolder, view: JobView) -> str:
+    folder = run.path.parents[2]
+    return (
+        f"{view.nodes or 'its node'} does not see {folder}, or cannot write there: "
+        "results belong on a file system that all nodes share"
+    )
 
 
 def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, last: str) -> str:
     """Describe in one sentence how a job ended, by its state, else its exit code and the last log line."""
     where = f" on {view.nodes}" if view.nodes else ""
     if state == "CANCELLED":
-        by = f" by user {view.by}" if view.by else ""
+        by = f" by {_user(view.by)}" if view.by else ""
         never = view.reason.startswith("Dependency")
         return f"cancelled{', since what it waited for has failed' if never else by}"
     if state in _ENDS:
@@ -262,6 +288,16 @@ def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, 
     gone = "it has left the queue: deleted by force, or its node failed"
     known = gone if view.state == UNKNOWN else f"the queue says {view.state}"
     return f"the job ended without a result, and {known}{quoted}"
+
+
+def _user(name: str) -> str:
+    """Name of a user whose id or name a queue reports; "user 4711" if this machine does not know the id."""
+    if not name.isdecimal():
+        return name
+    try:
+        return pwd.getpwuid(int(name)).pw_name
+    except (KeyError, OverflowError):
+        return f"user {name}"
 
 
 def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
@@ -283,6 +319,18 @@ def _early_log(run: RunFolder) -> Path | None:
 
 def _how_far(progress: Progress | None) -> str:
     return f" in epoch {progress.epoch} of {progress.epochs}" if progress and progress.epoch else ""
+
+
+def jobs_left(run: RunFolder) -> str:
+    """Say how many more jobs like its last ones a run needs; "" for its first job, and if that is unknown."""
+    progress, allocations = run.progress(), run.allocations()
+    if progress is None or allocations is None or len(allocations.jobs) < 2:
+        return ""
+    jobs = len(allocations.jobs)
+    done = max(progress.epoch - 1, 0) + (progress.step / progress.steps if progress.steps else 0.0)
+    if not done:
+        return f"; {jobs} jobs have finished no step: raise time_limit in the site profile"
+    return f"; after {jobs} jobs it needs about {math.ceil((progress.epochs - done) * jobs / done)} more"
 
 
 def _signal_name(number: int) -> str | None:

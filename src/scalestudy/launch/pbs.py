@@ -21,10 +21,10 @@ from scalestudy.launch.queue.base import (
     chunks,
     read_mark,
 )
+from scalestudy.launch.queue.job import JobScript
 from scalestudy.launch.queue.launcher import QueueLauncher
 from scalestudy.launch.queue.layout import JobLayout, gpu_request, memory_per_node
 from scalestudy.launch.queue.quoting import job_name
-from scalestudy.launch.queue.script import JobScript
 from scalestudy.launch.queue.site import Site
 from scalestudy.util.errors import UserError
 
@@ -41,10 +41,28 @@ class Pbs(Queue):
     cancels = ("qdel",)
     directive = "PBS"
     reserved = (
-        "C", "I", "J", "X", "e", "f", "h", "z", "W depend", "W block", "W interactive", "W run_count",
-        "l nodes", "l ncpus", "l mpiprocs", "l ompthreads", "l ngpus", "l mem", "l walltime",
-        "l min_walltime", "l max_walltime",
-    )  # fmt: skip
+        "C",
+        "I",
+        "J",
+        "X",
+        "e",
+        "f",
+        "h",
+        "z",
+        "W depend",
+        "W block",
+        "W interactive",
+        "W run_count",
+        "l nodes",
+        "l ncpus",
+        "l mpiprocs",
+        "l ompthreads",
+        "l ngpus",
+        "l mem",
+        "l walltime",
+        "l min_walltime",
+        "l max_walltime",
+    )
     job_variable = "PBS_JOBID"
     nodes_variable = "SCALESTUDY_NODES"
     job_form = re.compile(r"(\d+(?:\.[\w.-]+)?)", re.ASCII)
@@ -52,9 +70,15 @@ class Pbs(Queue):
     warns = False
     full = "would exceed"
     unreachable = (
-        "cannot connect to server", "connection refused", "connection timed out", "no route to host",
-        "unknown host", "pbs_iff", "communication failure", "server shutting down",
-    )  # fmt: skip
+        "cannot connect to server",
+        "connection refused",
+        "connection timed out",
+        "no route to host",
+        "unknown host",
+        "pbs_iff",
+        "communication failure",
+        "server shutting down",
+    )
 
     def failed(self, program: str, code: int, output: str, errors: str) -> str:
         """Raise the error of a failed command, unless it only reports forgotten jobs."""
@@ -193,9 +217,16 @@ PBS = QueueLauncher(Pbs())
 
 
 STATES = {
-    "Q": "PENDING", "W": "PENDING", "H": "PENDING", "T": "PENDING", "M": "PENDING",
-    "R": "RUNNING", "E": "COMPLETING", "S": "SUSPENDED", "U": "SUSPENDED",
-}  # fmt: skip
+    "Q": "PENDING",
+    "W": "PENDING",
+    "H": "PENDING",
+    "T": "PENDING",
+    "M": "PENDING",
+    "R": "RUNNING",
+    "E": "COMPLETING",
+    "S": "SUSPENDED",
+    "U": "SUSPENDED",
+}
 """States of jobs that are not over, by PBS's letter."""
 OVER = "F"
 """State of a job in the history."""
@@ -257,10 +288,14 @@ def _ended(job: str, fields: dict[str, Any]) -> JobView:
         state = "FAILED"
     code = status if status is not None and 0 <= status < SIGNALLED and not signal else None
     return JobView(
-        job=job, state=state, nodes=_nodes(fields), start=_time(fields.get("stime")), exit_code=code,
+        job=job,
+        state=state,
+        nodes=_nodes(fields),
+        start=_time(fields.get("stime")),
+        exit_code=code,
         signal=signal if state == "FAILED" else None,
         reason="Dependency" if dependent else "",
-    )  # fmt: skip
+    )
 
 
 def _signal(status: int | None) -> int | None:

@@ -1,17 +1,17 @@
 """The commented file that `scalestudy site init` writes, generated from the model of a site profile."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic.fields import FieldInfo
 
+from scalestudy.config.keys import wanted
+from scalestudy.config.settings import StrictModel
+from scalestudy.config.template import comment, one_line, toml_line
 from scalestudy.launch.queue.base import QUEUE_ERRORS
 from scalestudy.launch.queue.containers import Container
 from scalestudy.launch.queue.site import Site, notation
-from scalestudy.launch.slurm import Nodes, Slurm
-from scalestudy.study.keys import wanted
-from scalestudy.study.settings import StrictModel
-from scalestudy.study.template import comment, one_line, toml_line
+from scalestudy.launch.slurm import Nodes, Slurm, gpu_kinds
 from scalestudy.util.errors import ScalestudyError
 
 LONGEST = 24 * 3600
@@ -32,10 +32,11 @@ def propose(nodes: Sequence[Nodes], accounts: Sequence[str]) -> dict[str, Any]:
     chosen = max(default or up, key=lambda kind: kind.count, default=None)
     if chosen is not None:
         values |= {
-            "partition": chosen.partition, "gpus_per_node": chosen.gpus, "cpus_per_node": chosen.cpus,
-        }  # fmt: skip
-        types = {name for kind in nodes if kind.partition == chosen.partition for name in kind.gpu_types}
-        if len(types) > 1 and chosen.gpu_types:
+            "partition": chosen.partition,
+            "gpus_per_node": chosen.gpus,
+            "cpus_per_node": chosen.cpus,
+        }
+        if len(gpu_kinds(nodes, chosen.partition)) > 1 and chosen.gpu_types:
             values["gpu_request"] = f"--gres=gpu:{chosen.gpu_types[0]}:{{gpus}}"
         if chosen.seconds:
             values["time_limit"] = notation(min(chosen.seconds, LONGEST))
@@ -72,12 +73,25 @@ def _key(model: type[StrictModel], key: str, info: FieldInfo, value: Any) -> lis
     return [*comment(words), f"# {toml_line(key, default)}"]
 
 
-def ask_site() -> tuple[dict[str, Any], str, ScalestudyError | None]:
-    """Return values of a profile, the cluster's name ("" if unknown), and Slurm's error if there was one."""
+class SlurmAnswer(NamedTuple):
+    """What Slurm reports for a site profile; `error` if it does not answer.
+
+    `gpu_kinds` are the numbers of nodes of the proposed partition by their kind of GPUs.
+    """
+
+    values: Mapping[str, Any] = {}
+    cluster: str = ""
+    gpu_kinds: Mapping[str, int] = {}
+    error: ScalestudyError | None = None
+
+
+def ask_site() -> SlurmAnswer:
+    """Ask Slurm for the values of a site profile."""
     slurm = Slurm()
     try:
         nodes = slurm.partitions()
         name = slurm.cluster_name()
     except QUEUE_ERRORS as error:
-        return {}, "", error
-    return propose(nodes, slurm.accounts()), name, None
+        return SlurmAnswer(error=error)
+    values = propose(nodes, slurm.accounts())
+    return SlurmAnswer(values, name, gpu_kinds(nodes, values.get("partition", "")))

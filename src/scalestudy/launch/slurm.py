@@ -2,10 +2,14 @@
 
 import contextlib
 import getpass
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import psutil
+
+from scalestudy.cluster.hostlist import tasks_per_node
 from scalestudy.launch.queue.base import (
     QUEUE_ERRORS,
     UNKNOWN,
@@ -18,11 +22,13 @@ from scalestudy.launch.queue.base import (
     chunks,
     read_mark,
 )
+from scalestudy.launch.queue.job import JobScript
 from scalestudy.launch.queue.launcher import QueueLauncher
 from scalestudy.launch.queue.layout import JobLayout, gpu_request, memory_per_node
 from scalestudy.launch.queue.quoting import job_name, literal
-from scalestudy.launch.queue.script import JobScript
 from scalestudy.launch.queue.site import Site, notation, seconds
+from scalestudy.store.records import Allocation
+from scalestudy.util.errors import UserError
 
 CLIENT_VARIABLES = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT")
 """Variables that tell the client commands which cluster to use."""
@@ -71,22 +77,50 @@ class Slurm(Queue):
     cancels = ("scancel", "--quiet")
     directive = "SBATCH"
     reserved = (
-        "array", "clusters", "comment", "cpus-per-gpu", "dependency", "error", "exclusive", "input", "mem",
-        "mem-per-cpu", "mem-per-gpu", "no-requeue", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-socket",
-        "oversubscribe", "signal", "tasks-per-node", "test-only", "time-min", "wait", "wrap",
-    )  # fmt: skip
+        "array",
+        "clusters",
+        "comment",
+        "cpus-per-gpu",
+        "dependency",
+        "error",
+        "exclusive",
+        "input",
+        "mem",
+        "mem-per-cpu",
+        "mem-per-gpu",
+        "no-requeue",
+        "ntasks-per-core",
+        "ntasks-per-gpu",
+        "ntasks-per-socket",
+        "oversubscribe",
+        "signal",
+        "tasks-per-node",
+        "test-only",
+        "time-min",
+        "wait",
+        "wrap",
+    )
     job_variable = "SLURM_JOB_ID"
     nodes_variable = "SLURM_JOB_NODELIST"
     job_form = re.compile(r"(\d+)(?:;.*)?")
     requeues = True
     contains = True
+    account_variable = "SBATCH_ACCOUNT"
+    ignored_prefix = "SBATCH_"
     full = "MaxSubmit"  # AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, …
     unreachable = (
-        "unable to contact slurm controller", "socket timed out", "connection refused",
-        "connection timed out", "communication connection failure", "transport endpoint is not connected",
-        "zero bytes were transmitted", "no route to host", "problem talking to the database",
-        "backup controller in standby mode", "plugin initialization failed",
-    )  # fmt: skip
+        "unable to contact slurm controller",
+        "socket timed out",
+        "connection refused",
+        "connection timed out",
+        "communication connection failure",
+        "transport endpoint is not connected",
+        "zero bytes were transmitted",
+        "no route to host",
+        "problem talking to the database",
+        "backup controller in standby mode",
+        "plugin initialization failed",
+    )
 
     def environment(self, variables: Mapping[str, str], *, submitting: bool) -> dict[str, str]:
         """Return the variables of a command, without those that would change its output.
@@ -193,6 +227,15 @@ class Slurm(Queue):
         """Return the nodes of all partitions. Without -e, sinfo would merge different nodes ("12+")."""
         return parse_sinfo(self.call("sinfo", "-h", "-e", "-o", SINFO_FORMAT))
 
+    def gpu_kinds(self, site: Site) -> list[str]:
+        """Return the kinds of nodes with GPUs in the site's partition, in words; empty if Slurm is silent."""
+        try:
+            nodes = self.partitions()
+        except QUEUE_ERRORS:
+            return []
+        partition = site.partition or next((node.partition for node in nodes if node.default), "")
+        return list(gpu_kinds(nodes, partition))
+
     def after(self, job: str) -> list[str]:
         """Return the options; Slurm cancels the job if it can never start."""
         return [f"--dependency=afterok:{job}", "--kill-on-invalid-dep=yes"]
@@ -227,10 +270,13 @@ class Slurm(Queue):
         if layout.gpus_per_node and site.gpu_request:
             lines.append(gpu_request(site, layout))
         named = {
-            "partition": site.partition, "account": site.account, "qos": site.qos,
-            "constraint": site.constraint, "mem": memory_per_node(site, layout),
+            "partition": site.partition,
+            "account": site.account,
+            "qos": site.qos,
+            "constraint": site.constraint,
+            "mem": memory_per_node(site, layout),
             "comment": job.mark and str(job.mark),
-        }  # fmt: skip
+        }
         return lines + [f"--{option}={value}" for option, value in named.items() if value]
 
     def option_names(self, option: str) -> set[str]:
@@ -259,6 +305,19 @@ class Slurm(Queue):
         return ["export SLURM_CPU_BIND=none # mpirun's own step must have all cores of a node"], "", ()
 
     # Inside a job
+
+    def own_allocation(self) -> Allocation | None:
+        """Return the allocation from the variables of a job, and this process's start as its beginning.
+
+        Newer versions of Slurm give the job's start, which precedes this process by the prolog.
+        """
+        try:
+            cores = tasks_per_node(os.environ["SLURM_JOB_CPUS_PER_NODE"])
+            gpus = int(os.environ.get("SLURM_GPUS_ON_NODE") or 0) * len(cores)
+            began = float(os.environ.get("SLURM_JOB_START_TIME") or psutil.Process().create_time())
+        except (KeyError, ValueError, UserError):
+            return None
+        return Allocation(job=self.own_job(), nodes=len(cores), cores=sum(cores), gpus=gpus, began=began)
 
     def is_running(self) -> bool:
         """Whether Slurm reports the job as running."""
@@ -309,9 +368,14 @@ def parse_sacct(text: str) -> dict[str, JobView]:
         exit_code, signal = _codes(code)
         if job.isdecimal():
             views[job] = JobView(
-                job=job, state=word.rstrip("+"), nodes=_value(nodes), start=_value(start),
-                exit_code=exit_code, signal=signal, by=by,
-            )  # fmt: skip
+                job=job,
+                state=word.rstrip("+"),
+                nodes=_value(nodes),
+                start=_value(start),
+                exit_code=exit_code,
+                signal=signal,
+                by=by,
+            )
     return views
 
 
@@ -350,6 +414,11 @@ class Nodes:
     gpus: int
     gpu_types: tuple[str, ...] = ()
 
+    @property
+    def gpus_label(self) -> str:
+        """Types of its GPUs in words: "a100", "GPUs without a type"."""
+        return " + ".join(self.gpu_types) or "GPUs without a type"
+
 
 def parse_sinfo(text: str) -> list[Nodes]:
     """Parse the output of `sinfo -h -e -o SINFO_FORMAT`."""
@@ -358,13 +427,27 @@ def parse_sinfo(text: str) -> list[Nodes]:
         gpus = re.findall(r"\bgpu(?::([^:,()]+))??:(\d+)(?=[,(]|$)", gres)
         nodes.append(
             Nodes(
-                name.rstrip("*"), name.endswith("*"), state == "up", partition_seconds(limit),
-                _number(count), _number(cpus), _number(memory) * 2**20,
+                name.rstrip("*"),
+                name.endswith("*"),
+                state == "up",
+                partition_seconds(limit),
+                _number(count),
+                _number(cpus),
+                _number(memory) * 2**20,
                 sum(int(number) for _, number in gpus),
                 tuple(dict.fromkeys(kind for kind, _ in gpus if kind)),
             )
-        )  # fmt: skip
+        )
     return nodes
+
+
+def gpu_kinds(nodes: Sequence[Nodes], partition: str) -> dict[str, int]:
+    """Return the number of nodes of a partition for each kind of GPUs; those without a type are a kind."""
+    kinds: dict[str, int] = {}
+    for node in nodes:
+        if node.partition == partition and node.gpus:
+            kinds[node.gpus_label] = kinds.get(node.gpus_label, 0) + node.count
+    return kinds
 
 
 def partition_seconds(text: str) -> int | None:

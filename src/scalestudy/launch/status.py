@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 from scalestudy.cluster.meeting import forget
 from scalestudy.cluster.secret import FILE as SECRET_FILE
+from scalestudy.config.point import Point
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.failures import failure_of_job
 from scalestudy.launch.queue.base import QUEUE_ERRORS, UNKNOWN, JobView, Queue
 from scalestudy.launch.queue.polling import Answers, find_jobs, is_ours, is_unanswered, poll
-from scalestudy.measure.hang_detection import stalled_for
-from scalestudy.study.launchers import LAUNCHERS
-from scalestudy.study.point import Point
-from scalestudy.study.records import JobRecord, Result
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.state import (
+from scalestudy.measure.hang_detection import describe_silence, stalled_for
+from scalestudy.plugins.launchers import LAUNCHERS
+from scalestudy.store.records import JobRecord, Result
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.state import (
     UNSUCCESSFUL,
     RunFiles,
     State,
@@ -25,7 +25,7 @@ from scalestudy.study.state import (
     how_it_failed,
     state_of_files,
 )
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 FILES_LATE = 30.0
 """Seconds that a slow file system may take to show the result of a job that has completed."""
@@ -82,9 +82,12 @@ KILLED = "interrupted: its launcher was killed, or could not write why (a full d
 
 
 def study_status(
-    folder: StudyFolder, *, must: bool = False, known: Overview | None = None,
+    folder: StudyFolder,
+    *,
+    must: bool = False,
+    known: Overview | None = None,
     names: Sequence[str] | None = None,
-) -> Overview:  # fmt: skip
+) -> Overview:
     """Return the states of the points. A queue is asked about all jobs at once, at limited intervals.
 
     A job that is over without a result is recorded as failed; the record is removed if the job is in the
@@ -93,7 +96,7 @@ def study_status(
     Args:
         folder: The study.
         must: Ask the queue now, and raise if it does not answer.
-        known: An earlier overview, whose finished points are not read again.
+        known: An earlier overview, whose finished points are not read again unless `names` has them.
         names: With `known`, the points that may have changed since; None for all.
 
     Raises:
@@ -132,7 +135,11 @@ def _settled_before(known: Overview | None, names: Sequence[str] | None) -> dict
     return {
         status.name: status
         for status in (known.points if known else [])
-        if (status.result is not None and status.result.model_missing is None)
+        if (
+            names is None
+            and status.result is not None
+            and (status.result.model_missing is None or status.result.timing)
+        )
         or (names is not None and status.name not in names)
     }
 
@@ -144,9 +151,12 @@ def _find_unanswered(
     lost = [
         run
         for run in runs
-        if run.run and run.job and run.job.queue == queue.name and not run.files.result
+        if run.run
+        and run.job
+        and run.job.queue == queue.name
+        and not run.files.result
         and is_unanswered(run.run)
-    ]  # fmt: skip
+    ]
     if not lost:
         return {}
     try:
@@ -207,19 +217,25 @@ class PointRun:
         queue = queue_of(job.queue) if job else None
         signs = run.signs() if state == "running" else []
         silent, still = stalled_for(signs, now)
-        reason = self.files.damage
+        reason = describe_silence(signs, now) if still else self.files.damage
         if failure is not None:
             reason = failure.reason
         elif state in UNSUCCESSFUL:
             reason = KILLED if job is None else f"job {job.job} has ended without a result"
         return PointStatus(
-            self.point, state, reason=reason,
-            run=run, result=self.result or run.result() if state == "done" else None,
+            self.point,
+            state,
+            reason=reason,
+            run=run,
+            result=self.result or run.result() if state == "done" else None,
             progress=self.files.progress if state == "running" else None,
-            failure=failure, job=job, view=view,
+            failure=failure,
+            job=job,
+            view=view,
             waits=queue.waiting_reason(view.reason) if queue and view and state == "queued" else "",
-            silent=silent if signs else None, still=still,
-        )  # fmt: skip
+            silent=silent if signs else None,
+            still=still,
+        )
 
 
 def _written_down(run: RunFolder, derived: Derived, view: JobView | None) -> State:

@@ -26,8 +26,8 @@ from pydantic import ValidationError
 
 from scalestudy.hardware.memory import full_for, oom_kills
 from scalestudy.hardware.process import end_with
-from scalestudy.study.records import Cause
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.records import Cause
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError
 from scalestudy.util.escaping import escaped
 from scalestudy.util.files import spare_space
@@ -82,7 +82,7 @@ def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collec
                 if not (number == signal.SIGHUP and nohup):
                     asked = number
                     with contextlib.suppress(OSError, RunError):  # the folder may belong to another job now
-                        run.ask_to_stop()
+                        run.ask_to_stop(f"rank {rank} received {signal.Signals(number).name}")
                 return
             ended_by = number if number in stops else 0
             with contextlib.suppress(ProcessLookupError):
@@ -131,11 +131,14 @@ def cause_of(rank: int, error: BaseException) -> Cause:
     else:
         code = error.exit_code if isinstance(error, ScalestudyError) else 1
     return Cause(
-        rank=rank, time=time.time(), host=socket.gethostname(), exit_code=code,
+        rank=rank,
+        time=time.time(),
+        host=socket.gethostname(),
+        exit_code=code,
         kind="sys.exit" if isinstance(error, SystemExit) else "exception",
         words=escaped(str(error)) if ours else error_text(error) + full_for(error),
         frame="" if ours else user_frame(raised_at(error.__traceback__)),
-    )  # fmt: skip
+    )
 
 
 def exit_code(error: SystemExit) -> int:
@@ -161,9 +164,12 @@ def _wait(
                 on_signal(signalled.si_signo, signalled.si_pid)
         elif os.WIFSTOPPED(status):
             cause = Cause(
-                rank=rank, time=time.time(), host=socket.gethostname(), kind="stopped",
+                rank=rank,
+                time=time.time(),
+                host=socket.gethostname(),
+                kind="stopped",
                 signal=signal.Signals(os.WSTOPSIG(status)).name,
-            )  # fmt: skip
+            )
             stopped = True
             _write(lambda cause=cause: run.write_cause(cause))  # type: ignore[misc]
         elif os.WIFCONTINUED(status):
@@ -244,10 +250,14 @@ def _cause(rank: int, code: int, message: str, kills: int | None) -> Cause:
         print(message, file=sys.stderr, flush=True)
     after = oom_kills()
     return Cause(
-        rank=rank, time=now, host=host, kind="signal", signal=signal.Signals(-code).name,
+        rank=rank,
+        time=now,
+        host=host,
+        kind="signal",
+        signal=signal.Signals(-code).name,
         frame=user_frame(crashed_at(message)),
         oom_kills=None if kills is None or after is None else max(0, after - kills),
-    )  # fmt: skip
+    )
 
 
 def _write(write: Callable[[], None]) -> None:

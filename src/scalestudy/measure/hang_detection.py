@@ -15,8 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from scalestudy.study.records import Hang, Sign
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.records import Hang, Sign
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.util import units
 
 EXIT_CODE = 79
 """Exit code of a worker that is ended by its watchdog."""
@@ -146,6 +147,25 @@ def stalled_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
     return int(seconds) // 5 * 5, seconds > max(30.0, last.due / 4)
 
 
+def describe_silence(signs: Sequence[Sign], now: float) -> str:
+    """Describe which rank keeps a run from progressing, and since when; `now` is a Unix time.
+
+    A rank without heartbeats is named first: the others wait for it.
+    """
+    mute = min(signs, key=lambda sign: sign.written)
+    behind = min(signs, key=lambda sign: sign.moved)
+    seconds = now - mute.written
+    if seconds > max(30.0, LATE * len(signs) / AT_MOST):
+        where = f"no sign of life of rank {mute.rank} on {mute.host} for {_since(seconds)}"
+        return f"{where}: its process is stopped, or its node is gone"
+    where = f"no progress of rank {behind.rank} on {behind.host} for {_since(now - behind.moved)}"
+    return f"{where}: it stands still at {behind.phase}"
+
+
+def _since(seconds: float) -> str:
+    return units.duration(int(seconds) // 5 * 5)
+
+
 def describe_hang(hang: Hang, role: str = "") -> str:
     """Describe a hang in one sentence: "rank 1 on node2 fell silent in epoch 3 after step 12 (…), and …".
 
@@ -198,6 +218,8 @@ class HangDetector:
 
 EVERY = 1.0
 """Seconds between two heartbeats of a rank."""
+EVERY_IN_JOB = 5.0
+"""The same in a job, whose ranks all write to one shared file system."""
 AT_MOST = 50
 """Maximum heartbeats per second of all ranks together, to limit the load on a shared file system."""
 FLOOR = 120.0
@@ -233,6 +255,9 @@ class Watchdog:
     training thread. Each rank checks only itself, since a hung rank makes all others wait; the heartbeats of
     the others only show which rank hung first. If the interpreter lock is held, faulthandler's thread writes
     the stacks. A stopped process cannot act; the other ranks end the run.
+
+    Attributes:
+        interval: Seconds between two heartbeats.
     """
 
     def __init__(
@@ -240,8 +265,8 @@ class Watchdog:
     ) -> None:
         self._folder, self._rank, self._size, self._heart = folder, rank, size, heart
         self._progress_timeout = progress_timeout
-        self._every = max(EVERY, size / AT_MOST)
-        self._unchanged = ProgressTimer(LOOKS * self._every)
+        self.interval = max(EVERY_IN_JOB if folder.in_job else EVERY, size / AT_MOST)
+        self._unchanged = ProgressTimer(LOOKS * self.interval)
         self._host, self._pid = socket.gethostname(), os.getpid()
         self._alarm = folder.path / "signs" / "alarm"
 
@@ -258,10 +283,10 @@ class Watchdog:
         before = self._signs()
         written = [sign.written for sign in before]
         # Clocks of hosts are compared only to decide whether to check further.
-        if self._raised() or not written or max(written) - min(written) < LATE * self._every:
+        if self._raised() or not written or max(written) - min(written) < LATE * self.interval:
             return
-        time.sleep(LOOKS * self._every)
-        seconds = max(written) - min(written) + LOOKS * self._every
+        time.sleep(LOOKS * self.interval)
+        seconds = max(written) - min(written) + LOOKS * self.interval
         hang = first_stopped(before, self._signs(), seconds)
         if hang is not None:
             with contextlib.suppress(OSError):
@@ -278,9 +303,9 @@ class Watchdog:
                     break
             # If no Python thread can run at that time, faulthandler writes the stacks, before another rank
             # ends the run.
-            late = due - self._unchanged.seconds + 2 * self._every
+            late = due - self._unchanged.seconds + 2 * self.interval
             faulthandler.dump_traceback_later(late, file=sys.__stderr__ or 2)
-            time.sleep(self._every)
+            time.sleep(self.interval)
         try:
             self._end(due)
         finally:
@@ -293,10 +318,17 @@ class Watchdog:
         self._unchanged.look(mark.number)
         now = time.time()
         sign = Sign(
-            rank=self._rank, host=self._host, pid=self._pid,
-            phase=mark.phase, epoch=mark.epoch, step=mark.step, marks=mark.number,
-            moved=now - (time.monotonic() - mark.since), due=due, written=now,
-        )  # fmt: skip
+            rank=self._rank,
+            host=self._host,
+            pid=self._pid,
+            phase=mark.phase,
+            epoch=mark.epoch,
+            step=mark.step,
+            marks=mark.number,
+            moved=now - (time.monotonic() - mark.since),
+            due=due,
+            written=now,
+        )
         with contextlib.suppress(OSError):  # the training thread reports a full disk
             self._folder.write_sign(sign)
         return due
@@ -310,7 +342,7 @@ class Watchdog:
         faulthandler.dump_traceback(file=sys.__stderr__ or 2)
         before = self._signs()
         for _ in range(LOOKS if first else 2 * LOOKS):
-            time.sleep(self._every)
+            time.sleep(self.interval)
             self._look()
             if self._folder.hang():
                 break

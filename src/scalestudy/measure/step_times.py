@@ -2,7 +2,7 @@
 
 from math import log2
 
-from scalestudy.study.records import EpochSteps, StepRecord
+from scalestudy.store.records import EpochSteps, StepRecord
 
 PER_OCTAVE = 64
 """Classes of the histogram per factor of two; each is 1 % wide."""
@@ -61,9 +61,13 @@ class StepTimes:
     def epoch_end(self, epoch: int) -> None:
         """Store the sums of an epoch, counted from 1, and start the next one."""
         own = EpochSteps(
-            epochs=(epoch, epoch), calls=self._count, steps=self._steps, step_seconds=self._seconds,
-            input_seconds=self._waited, longest=self._longest,
-        )  # fmt: skip
+            epochs=(epoch, epoch),
+            calls=self._count,
+            steps=self._steps,
+            step_seconds=self._seconds,
+            input_seconds=self._waited,
+            longest=self._longest,
+        )
         last = self._epochs[-1] if self._epochs else None
         if last is not None and last.epochs[1] - last.epochs[0] + 1 < self._stride:
             self._epochs[-1] = _joined(last, own)
@@ -79,9 +83,12 @@ class StepTimes:
     def record(self) -> StepRecord:
         """Return the histograms of all calls, and the entries of finished epochs."""
         return StepRecord(
-            rank=self._rank, steps_per_call=self._together, calls=dict(self._calls), waits=dict(self._waits),
+            rank=self._rank,
+            steps_per_call=self._together,
+            calls=dict(self._calls),
+            waits=dict(self._waits),
             epochs=list(self._epochs),
-        )  # fmt: skip
+        )
 
     def _begin(self) -> None:
         self._count = self._steps = 0
@@ -90,8 +97,10 @@ class StepTimes:
 
 def _joined(first: EpochSteps, second: EpochSteps) -> EpochSteps:
     return EpochSteps(
-        epochs=(first.epochs[0], second.epochs[1]), calls=first.calls + second.calls,
-        steps=first.steps + second.steps, step_seconds=first.step_seconds + second.step_seconds,
+        epochs=(first.epochs[0], second.epochs[1]),
+        calls=first.calls + second.calls,
+        steps=first.steps + second.steps,
+        step_seconds=first.step_seconds + second.step_seconds,
         input_seconds=first.input_seconds + second.input_seconds,
         longest=max(first.longest, second.longest),
-    )  # fmt: skip
+    )

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.hardware.nvml import Load
-from scalestudy.study.usage import GpuUse, NodeUse, ProcessUse
+from scalestudy.store.usage import GpuUse, NodeUse, ProcessUse
 
 OF_PROCESS = ("cpu_seconds", "read_bytes", "written_bytes")
 OF_NODE = ("sent_bytes", "received_bytes", "loopback_bytes", "cpu_joules")
-PEAKS = 3
+PEAKS = 4
 """Number of leading fields of `DeviceUse` that are peaks; the other fields are sums."""
 
 
@@ -25,11 +25,13 @@ class DeviceUse:
         memory: Peak bytes in use.
         total: Bytes of memory of the GPU.
         allocated: Peak bytes that the framework allocated to tensors.
+        reserved: Peak bytes that its allocator held, including unused blocks.
     """
 
     memory: float = math.nan
     total: float = math.nan
     allocated: float = math.nan
+    reserved: float = math.nan
     _busy: float = 0.0
     _busy_seconds: float = 0.0
     _traffic: float = 0.0
@@ -89,12 +91,18 @@ class DeviceUse:
         if joules is not None and self._seconds:
             watts = joules / self._seconds
         return GpuUse(
-            rank=rank, device=device, watts=watts, joules=joules, energy_from=source,
+            rank=rank,
+            device=device,
+            watts=watts,
+            joules=joules,
+            energy_from=source,
             percent=self._busy / self._busy_seconds if self._busy_seconds else None,
             memory_percent=self._traffic / self._traffic_seconds if self._traffic_seconds else None,
-            memory_bytes=_whole(self.memory), memory_total_bytes=_whole(self.total),
+            memory_bytes=_whole(self.memory),
+            memory_total_bytes=_whole(self.total),
             allocated_bytes=_whole(self.allocated),
-        )  # fmt: skip
+            reserved_bytes=_whole(self.reserved),
+        )
 
     def _energy(self) -> tuple[float | None, Literal["counter", "power"] | None]:
         if self._windows and self._with_counter == self._windows:

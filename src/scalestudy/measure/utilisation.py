@@ -87,15 +87,19 @@ class Utilisation:
     window is measured. The sampler thread is started only for GPUs or a counter that wraps.
 
     `cpus` is the number of granted cores. If `node`, the network and CPU energy of the node are measured as
-    well. `allocated` returns the framework's peak bytes in tensors for each GPU. `whole` is False if the use
-    of an earlier process of the run is unknown.
+    well. `memory` returns what `Engine.gpu_memory` does. `whole` is False if the use of an earlier process of
+    the run is unknown.
     """
 
     def __init__(
-        self, cpus: int, gpus: Sequence[str], *, node: bool = False,
-        allocated: Callable[[], Sequence[int | None]] = list,
-    ) -> None:  # fmt: skip
-        self._cpus, self._node, self._names, self._allocated = cpus, node, tuple(gpus), allocated
+        self,
+        cpus: int,
+        gpus: Sequence[str],
+        *,
+        node: bool = False,
+        memory: Callable[[], Sequence[tuple[int | None, int | None]]] = list,
+    ) -> None:
+        self._cpus, self._node, self._names, self._memory = cpus, node, tuple(gpus), memory
         self._counters = Counters(node, ROOT)
         self._core_seconds = 0.0
         self._load = GpuLoad(gpus)
@@ -134,8 +138,8 @@ class Utilisation:
             if self._open.is_set():
                 self._end()
                 self._begin()
-            for use, most in zip(self._uses, self._allocated(), strict=False):
-                use.allocated = math.nan if most is None else float(most)
+            for use, peaks in zip(self._uses, self._memory(), strict=False):
+                use.allocated, use.reserved = (math.nan if peak is None else float(peak) for peak in peaks)
             sums = np.array([self._core_seconds, *self._counters.totals()])
             gpus = tuple(DeviceUse(*use.row()) for use in self._uses)
         usage = Usage(self._node, float(peak_memory()), sums, gpus)

@@ -1,5 +1,6 @@
 """Figures against the number of workers: speed-up, efficiency, cost and quality."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,19 @@ from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import direction_label, metric_label, whole_metrics
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
+from scalestudy.config.metrics import known
 from scalestudy.report import series
-from scalestudy.report.axes import dodge, domain, is_logarithmic, workers
-from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
+from scalestudy.report.figure import HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
 from scalestudy.report.format import decimals, number
-from scalestudy.report.series import BASIS_WORDS, MOST_PANELS, basis_of
-from scalestudy.report.style import colour_and_shape
-from scalestudy.study.metrics import known
+from scalestudy.report.series import (
+    BASIS_WORDS,
+    MOST_PANELS,
+    basis_of,
+    dodge,
+    domain,
+    is_logarithmic,
+    workers,
+)
 from scalestudy.util import units
 
 if TYPE_CHECKING:
@@ -68,6 +75,8 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
     values = [float(record["value"]) for record in records]
     logarithmic = is_logarithmic(counts)
     cut = _cut(records, min(values) / REACH if logarithmic else 0.0, max(high, *values) * REACH)
+    useful = _useful(findings) if name == "speedup" else []
+    records += useful
     scale = alt.Scale(type="log", base=2, nice=False) if logarithmic else alt.Scale(zero=True)
     y = alt.Y("value:Q", title="Speed-up S", scale=scale, axis=alt.Axis(tickCount=6, format="~g"))
     chart = _lines(findings, records, y, "S", [("ideal", ((low, low), (high, high)))])
@@ -78,11 +87,32 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
     caption = (
         f"The dashed line is ideal: n workers, n times {IDEAL.get(basis, 'as fast')}."
         f" {_absolute(findings, basis)}{bends}"
+        + "Dashes with open points are the useful speed-up: the gap to S is what the larger batch costs. "
+        * bool(useful)
         + relative * any(row.speed.against > 1 for row in findings.rows)
         + f"{_bars(records)}{cut}"
     )
     choice = basis if basis == WALL else f"of {basis}"
     return _figure(findings, name, "Speed-up", chart, caption, "speedup", choice)
+
+
+def _useful(findings: Findings) -> series.Records:
+    """Useful speed-ups, where the larger batch may need more samples."""
+
+    def speedup(row: Row) -> Estimate:
+        useful = row.useful
+        if useful is None or useful.by_construction:
+            return NOTHING
+        return Estimate(useful.speedup.value).scaled(float(row.speed.against))
+
+    records = series.measured(findings, speedup)
+    several = len({record["workers"] for record in records}) > 1
+    return [record | {"dashed": True, "text": f"useful: {record['text']}"} for record in records if several]
+
+
+def _line(record: dict[str, Any]) -> tuple[Any, ...]:
+    """Identifies the line that a record belongs to."""
+    return record["strategy"], record["variant"], record.get("dashed")
 
 
 def _absolute(findings: Findings, basis: str) -> str:
@@ -111,25 +141,35 @@ def efficiency(findings: Findings) -> list[Figure]:
     target = findings.target
     drawn = (
         _efficiency(
-            findings, "efficiency", "Scaling efficiency", lambda row: row.efficiency, {"ideal": 1.0},
+            findings,
+            "efficiency",
+            "Scaling efficiency",
+            lambda row: row.efficiency,
+            {"ideal": 1.0},
             "Speed-up over one worker of the same strategy, divided by the number of workers."
             f" {_absolute(findings, basis_of(findings.rows))}",
         ),
         _efficiency(
-            findings, "cost-efficiency", "Cost efficiency",
+            findings,
+            "cost-efficiency",
+            "Cost efficiency",
             lambda row: row.price.efficiency if row.price else NOTHING,
             {"reference": 1.0, f"target: {target:g}": target},
             "Cost of the cheapest one-worker row of equal quality, divided by the cost of a row. Rows below"
             f" the lower dashed line miss the target of {target:g}. ",
         ),
-    )  # fmt: skip
+    )
     return [figure for figure in drawn if figure]
 
 
 def _efficiency(
-    findings: Findings, name: str, title: str, of: Callable[[Row], Estimate], levels: dict[str, float],
+    findings: Findings,
+    name: str,
+    title: str,
+    of: Callable[[Row], Estimate],
+    levels: dict[str, float],
     words: str,
-) -> Figure | None:  # fmt: skip
+) -> Figure | None:
     """An efficiency with reference lines; None with one number of workers."""
     import altair as alt
 
@@ -231,8 +271,8 @@ def _lines(
 
     Args:
         findings: The study.
-        records: With `workers`, `value` and optionally `low` and `high`; those beyond `MOST_PANELS` panels
-            are left out.
+        records: With `workers`, `value` and optionally `low` and `high`; those with `dashed` are a second
+            line of their series. Those beyond `MOST_PANELS` panels are left out.
         y: Axis of the values.
         name: Name of the value in tooltips.
         guides: Reference lines.
@@ -246,13 +286,11 @@ def _lines(
     legend = "Strategy" if labels.by_strategy else ", ".join(findings.rows[0].key.swept)
     colour, shape = colour_and_shape(shown, labels.by_strategy, legend)
     has_bars = any("low" in record for record in records)
-    joined: dict[tuple[str, str], set[int]] = {}
-    for record in records:
-        joined.setdefault((record["strategy"], record["variant"]), set()).add(record["workers"])
+    joined = Counter(line for line, _ in {(_line(record), record["workers"]) for record in records})
     for record in records:
         shift, factor = dodge(counts, shown.index(record["series"]), len(shown)) if has_bars else (0.0, 1.0)
         record["place"] = round(record["workers"] * factor + shift, 4)
-        record["joined"] = len(joined[record["strategy"], record["variant"]]) >= LEAST_COUNTS
+        record["joined"] = joined[_line(record)] >= LEAST_COUNTS
     source, x = data(records), workers(counts, "place")
     picked = alt.selection_point(name="picked", fields=["series"], bind="legend")
     several = len(shown) > 1
@@ -262,6 +300,15 @@ def _lines(
     for _, ends in guides:
         line = alt.Chart(data([{"place": place, "value": value} for place, value in ends]))
         layers.append(line.mark_line(strokeDash=[5, 4], strokeWidth=1.5).encode(x, y))
+    swept = {"variant": "Swept"} if len(labels.variants) > 1 else {}
+    tips = tooltip(strategy="Strategy", **swept, workers="Workers", text=name, runs="Runs")
+    if any(record.get("dashed") for record in records):
+        second = drawn.transform_filter("datum.dashed")
+        drawn = drawn.transform_filter("!datum.dashed")
+        if any(record.get("dashed") and record["joined"] for record in records):
+            dashes = second.transform_filter("datum.joined").mark_line(strokeWidth=1.5, strokeDash=[5, 4])
+            layers.append(dashes)
+        layers.append(second.mark_point(size=50).encode(shape=shape, tooltip=tips))
     if any(record["joined"] for record in records):
         layers.append(drawn.transform_filter("datum.joined").mark_line(strokeWidth=2.5))
     if has_bars:
@@ -269,8 +316,6 @@ def _lines(
         layers.append(bars.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q"))
         tick = bars.mark_tick(thickness=2, size=9, orient="horizontal")
         layers += [tick.encode(y=f"{end}:Q") for end in ("low", "high")]
-    swept = {"variant": "Swept"} if len(labels.variants) > 1 else {}
-    tips = tooltip(strategy="Strategy", **swept, workers="Workers", text=name, runs="Runs")
     points = drawn.mark_point(filled=True, size=80).encode(shape=shape, tooltip=tips)
     layers.append(points.add_params(picked) if several else points)
     if panels:

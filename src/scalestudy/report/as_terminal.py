@@ -137,7 +137,10 @@ def wrapped(text: str, console: "Console", hanging: str = "", style: str = "") -
     from rich.text import Text
 
     lines = fill(
-        text, max(20, console.width), subsequent_indent=hanging,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+        text,
+        max(20, console.width),
+        subsequent_indent=hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     return Text(lines, style=style)

@@ -1,13 +1,16 @@
-"""The section on costs: hours, energy, utilisation, bytes moved and operations."""
+"""Sections on costs, on the samples that more workers need, and on studies that ran until decided."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.larger_batch import samples_needed
+from scalestudy.analysis.runs import Key, swept_names
+from scalestudy.analysis.sequential import ALPHA, LOOKS
 from scalestudy.analysis.table import Row
-from scalestudy.report.document import Block, Folded, Heading, Items, Section, Table
+from scalestudy.report.document import Block, Folded, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.format import number
-from scalestudy.report.results import identity_headings
+from scalestudy.report.results import identity_headings, swept_columns
 from scalestudy.util import units
 
 
@@ -102,8 +105,7 @@ def costs_section(findings: Findings) -> Section | None:
 
 
 def _table(caption: str, rows: Sequence[Row], columns: Sequence[CostColumn]) -> Table:
-    names = sorted({name for row in rows for name in row.key.swept})
-    lines = []
+    names, lines = swept_columns(rows), []
     for row in rows:
         swept = [str(row.key.swept.get(name, "")) for name in names]
         values = [(column, column.value(row)) for column in columns]
@@ -117,3 +119,89 @@ def _unmeasured(rows: Sequence[Row]) -> list[str]:
     reasons = [reason for row in rows for reason in (row.costs.unmeasured or "").split("; ") if reason]
     parts = [reason.partition(": ") for reason in dict.fromkeys(reasons)]
     return [f"Unknown: {WORDS.get(name, name)}, since {why}." for name, _, why in parts]
+
+
+POLICY = (
+    "Every row was timed first, by runs that end when their step time is known; the times of a training are"
+    " computed from them. Then the fastest row that its cost efficiency admits and its reference were trained"
+    " with the same seeds, until a group-sequential test settled its quality; where it was worse, the search"
+    " went on by bisection among rows with fewer workers. Rows were judged after {looks} seeds. Each look has"
+    " a level of its own, so that a row worse by the margin is called no worse in at most {alpha:.1%} of"
+    " studies (alpha spending: Lan and DeMets, Biometrika 70, 1983; Jennison and Turnbull 2000). Rows with"
+    " equal first losses make equal updates, so that one of them was trained for all."
+)
+
+
+def settled_section(findings: Findings) -> Section | None:
+    """The timing runs and trainings of each row; None if the study ran its whole grid."""
+    if not findings.measures.sequential:
+        return None
+    looks = f"{', '.join(map(str, LOOKS[:-1]))} and {LOOKS[-1]}"
+    names = swept_names(findings.runs)
+    lines = tuple(
+        (
+            row.strategy,
+            str(row.workers),
+            *(str(row.key.swept.get(name, "")) for name in names),
+            str(row.timings),
+            str(row.runs - row.timings),
+            reason(findings, row),
+        )
+        for row in findings.rows
+    )
+    headings = (
+        *identity_headings(names),
+        Heading("Timing runs", brief="timed"),
+        Heading("Trainings", brief="trained"),
+        Heading("Why", numeric=False),
+    )
+    table = Table(headings, lines, name="settled")
+    paragraph = Paragraph(POLICY.format(looks=looks, alpha=ALPHA))
+    return Section("What was run, and why", (paragraph, table), "settled")
+
+
+def reason(findings: Findings, row: Row) -> str:
+    """Why a row was trained, or why not."""
+    decision = findings.advice.decision
+    if row.runs > row.timings:
+        return "the reference" if row.key == decision.reference else "may be chosen, or is compared with"
+    if speaker := _speaker(findings, row.key):
+        return f"equal updates as {speaker.label}, which was trained"
+    efficiency = row.price.efficiency.value if row.price else None
+    if efficiency is None:
+        return "its times are excluded"
+    if efficiency < decision.target:
+        return f"cost efficiency {number(efficiency, 2)}, below {decision.target:g}"
+    choice = decision.price
+    if choice and row.price and row.price.duration >= choice.duration:
+        return "not faster than the advised row"
+    return "not reached yet"
+
+
+def _speaker(findings: Findings, key: Key) -> Key | None:
+    """The trained row whose quality is that of a row that was only timed."""
+    updates = findings.measures.updates
+    return next(
+        (
+            row.key
+            for row in findings.rows
+            if row.runs > row.timings and updates[row.key] == updates[key] and row.key != key
+        ),
+        None,
+    )
+
+
+MEANING = (
+    "Useful speed-up U(n) = S(n)/r(n) is what remains of the speed-up S(n) if n workers need r(n) times the"
+    " samples for the same quality (Shallue et al., JMLR 2019). Samples are interpolated between evaluations"
+    " and compared by seed. Synchronous strategies make the same updates, so one series of trainings, also of"
+    " `virtual` workers, gives r(n) for all of them."
+)
+
+
+def samples_section(findings: Findings) -> Section | None:
+    """Samples to the target quality and the critical batch; None if the global batch does not grow."""
+    sentences = samples_needed(findings.rows)
+    if not sentences:
+        return None
+    return Section("What the larger batch costs", (Items(tuple(sentences)), Paragraph(MEANING)), "samples")

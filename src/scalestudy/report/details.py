@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key, Planned, Run, key_of_run, metric_label, whole_metrics
+from scalestudy.config.metrics import class_keys
+from scalestudy.config.point import REPEATS
 from scalestudy.report.document import (
     Block,
     Cell,
@@ -24,9 +26,7 @@ from scalestudy.report.document import (
     Table,
 )
 from scalestudy.report.format import number, span
-from scalestudy.study.gallery_record import GalleryRecord, GallerySample
-from scalestudy.study.metrics import class_keys
-from scalestudy.study.point import REPEATS
+from scalestudy.store.gallery_record import GalleryRecord, GallerySample
 from scalestudy.util import units
 
 MOST_CLASSES = 50
@@ -53,9 +53,12 @@ def key_numbers(findings: Findings) -> KeyNumbers:
         ("Advised workers", str(choice.workers), f"with {choice.strategy}"),
         ("Times as fast", number(price.speedup.value, 2), ", ".join(filter(None, (interval, against)))),
         ("Cost efficiency", number(price.efficiency.value, 2), f"at least {findings.target:g} requested"),
-        (metric_label(choice.metric), number(choice.quality.value, choice.digits),
-         verdict.sentence if verdict else ""),
-    ]  # fmt: skip
+        (
+            metric_label(choice.metric),
+            number(choice.quality.value, choice.digits),
+            verdict.sentence if verdict else "",
+        ),
+    ]
     if price.cost.value is not None:
         first = (decision.prices or {}).get(reference) if reference else None
         compared = first.cost.value if first else None
@@ -185,18 +188,27 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
         return None
     counts = Counter(str(row[4]) for row in rows)
     headings = (
-        Heading("Run", numeric=False), Heading("Seed"), Heading("Split", numeric=False), Heading("Order"),
+        Heading("Run", numeric=False),
+        Heading("Seed"),
+        Heading("Split", numeric=False),
+        Heading("Order"),
         Heading("State", numeric=False),
-        Heading("Training time"), Heading("Wall time"), Heading("Quality"), Heading("Peak memory"),
-        Heading("Nodes", numeric=False), Heading("Began, UTC", numeric=False),
-        Heading("Finished, UTC", numeric=False), Heading("Reason", numeric=False),
-    )  # fmt: skip
+        Heading("Training time"),
+        Heading("Wall time"),
+        Heading("Quality"),
+        Heading("Peak memory"),
+        Heading("Nodes", numeric=False),
+        Heading("Began, UTC", numeric=False),
+        Heading("Finished, UTC", numeric=False),
+        Heading("Reason", numeric=False),
+    )
     shown = [place for place in range(len(headings)) if any(str(row[place]) for row in rows)]
     table = Table(
         tuple(headings[place] for place in shown),
         tuple(tuple(row[place] for place in shown) for row in rows),
-        name="runs-table", sortable=True,
-    )  # fmt: skip
+        name="runs-table",
+        sortable=True,
+    )
     logs = [
         Folded(f"Last lines of the log of {p.name}", (Code("\n".join(p.tail)),)) for p in undone if p.tail
     ]
@@ -205,10 +217,13 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
 
 
 def reasons(findings: Findings, most: int = 3) -> list[str]:
-    """Why runs ended without a result: the first few reasons, each with its number of runs."""
+    """Why runs ended without a result: the first few reasons, each with its number of runs.
+
+    The advice names those with damaged records.
+    """
     points: dict[str, list[str]] = {}
     for point in findings.planned:
-        if point.reason and point.state != "done":
+        if point.reason and point.state not in ("done", "corrupt"):
             points.setdefault(point.reason.rstrip("."), []).append(point.name)
     left = len(points) - most
     return [
@@ -231,19 +246,23 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
     began = "" if result.began is None else datetime.fromtimestamp(result.began, UTC).isoformat()
     return (
         Cell(
-            result.name, link=_link(run.folder, study_link),
+            result.name,
+            link=_link(run.folder, study_link),
             small=source if source not in result.name else "",
         ),
         "" if result.seed is None else str(result.seed),
         _split(result.swept),
         "" if result.place is None else str(result.place + 1),
         Cell(state, kind=state),
-        _seconds(result.training_seconds), _seconds(result.wall_seconds),
+        _seconds(result.training_seconds),
+        _seconds(result.wall_seconds),
         "" if result.quality is None else number(result.quality, digits),
         Cell(units.size(peak), sort=str(peak)) if peak else "",
-        f"{result.hosts[0]}{more}" if result.hosts else "", _minute(began), _minute(result.finished),
+        f"{result.hosts[0]}{more}" if result.hosts else "",
+        _minute(began),
+        _minute(result.finished),
         result.oversubscribed or "",
-    )  # fmt: skip
+    )
 
 
 def _split(swept: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A page as blocks, which renderers turn into HTML, Markdown, LaTeX and text.
+"""A page as blocks, which renderers turn into HTML, Markdown and text.
 
 Texts are plain: text between `backticks` is code, and renderers escape everything else.
 """
@@ -32,7 +32,7 @@ class Cell:
         text: The value, without its interval.
         full: The value with its interval, where the page shows the interval as `small`.
         small: Shown below the text on a page.
-        remark: Shown below the text on a page, on a line of its own.
+        remark: A judgement of the text, in a column beside it on a page.
         note: Number of its footnote.
         sort: Sort key on a page: a number with all digits; empty if the value is unknown.
         link: Target of the text's link.
@@ -89,6 +89,12 @@ class Table:
     chosen: int | None = None
     essential: int = 0
     sortable: bool = False
+
+    @property
+    def remarked(self) -> set[int]:
+        """Indices of the columns with remarks, which a page shows in a column beside."""
+        cells = [(index, cell) for row in self.rows for index, cell in enumerate(row)]
+        return {index for index, cell in cells if isinstance(cell, Cell) and cell.remark}
 
     def first(self, most: int) -> "Table":
         """The first rows, and the recommended row."""

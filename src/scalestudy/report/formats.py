@@ -1,4 +1,4 @@
-"""The formats of a report.
+"""The formats and the further sections of a report, which other packages can add.
 
 A package adds a format by an entry point in the group "scalestudy.formats" that names a `Format`.
 """
@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.report.document import Document
-from scalestudy.report.images import Picture
+from scalestudy.report.document import Document, Section
+from scalestudy.report.figure import Picture
 from scalestudy.util.registry import Registry
 
 
@@ -38,24 +38,22 @@ class Format:
     """One format of the report.
 
     Attributes:
-        render: (findings, medium) -> its text, or bytes for a binary format.
+        render: (findings, medium) -> its text.
         file: Name of its file in a written report, such as "table.csv"; None if it is made only on request.
     """
 
-    render: Callable[[Findings, Medium], str | bytes]
+    render: Callable[[Findings, Medium], str]
     file: str | None = None
 
 
-FORMATS: Registry[Format] = Registry(
-    "scalestudy.formats",
-    {
-        "table": "scalestudy.report.terminal:FORMAT",
-        "csv": "scalestudy.report.tabular:CSV",
-        "json": "scalestudy.report.tabular:JSON",
-        "html": "scalestudy.report.study_document:HTML",
-        "markdown": "scalestudy.report.study_document:MARKDOWN",
-        "latex": "scalestudy.report.study_document:LATEX",
-        "parquet": "scalestudy.report.tabular:PARQUET",
-        "parquet-runs": "scalestudy.report.tabular:PARQUET_RUNS",
-    },
-)
+FORMATS: Registry[Format] = Registry("scalestudy.formats")
+
+
+SECTIONS: Registry[Callable[[Findings], Section | None]] = Registry("scalestudy.sections")
+"""In the order in which they are shown. A function returns None if the study has no data for its section."""
+
+
+def sections(findings: Findings) -> list[Section]:
+    """The sections for which this study has data."""
+    made = (SECTIONS.get(name)(findings) for name in SECTIONS.names())
+    return [section for section in made if section is not None]

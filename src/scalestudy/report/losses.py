@@ -7,10 +7,9 @@ from typing import Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Run, epoch_values
-from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
+from scalestudy.report.figure import COLOURS, HEIGHT, WIDTH, Figure, data, figure, ramp, tooltip
 from scalestudy.report.format import time_unit
 from scalestudy.report.series import MOST_PANELS, Records, downsampled, rounded, series_name
-from scalestudy.report.style import COLOURS, ramp
 
 MOST_EPOCHS = 60
 """Largest number of epochs drawn in a line; more cannot be distinguished and would enlarge the page."""
@@ -48,8 +47,12 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
     choice = findings.advice.choice
     counts = downsampled([key.workers for key in keys], MOST_COUNTS, {choice.workers} if choice else ())
     rows = [key for key in keys if series_name(key) in shown and key.workers in counts]
-    ends = [epoch_values(run.epochs, "elapsed_training_seconds")[-1] for key in rows for run in groups[key]
-            if run.epochs]  # fmt: skip
+    ends = [
+        epoch_values(run.epochs, "elapsed_training_seconds")[-1]
+        for key in rows
+        for run in groups[key]
+        if run.epochs
+    ]
     unit, length = time_unit([end or 0.0 for end in ends])
     most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // max(1, 2 * len(rows))))
     records: Records = []
@@ -131,35 +134,41 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     form = "d" if field == "epoch" else "~g" if field == "time" else "~s"
     domain, once = ["validation", "training"], len(epochs) == 1
     sets: Any = alt.StrokeDash(
-        "set:N", title="Loss on", scale=alt.Scale(domain=domain, range=[[1, 0], [3, 3]]),
+        "set:N",
+        title="Loss on",
+        scale=alt.Scale(domain=domain, range=[[1, 0], [3, 3]]),
         legend=alt.Legend(symbolType="stroke"),
-    )  # fmt: skip
+    )
     if once:
         shapes = alt.Scale(domain=domain, range=["circle", "triangle-up"])
         sets = alt.Shape("set:N", title="Loss on", scale=shapes)
     source = data(records)
-    base = (
-        alt.Chart(source)
-        .encode(
-            alt.X(f"{field}:Q", title=titles[field], axis=alt.Axis(format=form, labelOverlap=True, **ticks)),
-            alt.Y(
-                "loss:Q", title="Loss", axis=alt.Axis(tickCount=5),
-                scale=alt.Scale(type="log") if steep else alt.Scale(zero=False),
-            ),
-            alt.Color(
-                "workers:O", title="Workers", scale=alt.Scale(domain=counts, range=colours),
-                legend=alt.Legend() if several else None,
-            ),
-            sets,
-            detail="panel:N",
-            order="epoch:Q",
-            opacity=faded,
-            tooltip=tooltip(
-                panel="Strategy", workers="Workers", set="Loss on",
-                **{name: f"{title}|," for name, title in titles.items()}, loss="Loss|.4g",
-            ),
-        )
-    )  # fmt: skip
+    base = alt.Chart(source).encode(
+        alt.X(f"{field}:Q", title=titles[field], axis=alt.Axis(format=form, labelOverlap=True, **ticks)),
+        alt.Y(
+            "loss:Q",
+            title="Loss",
+            axis=alt.Axis(tickCount=5),
+            scale=alt.Scale(type="log") if steep else alt.Scale(zero=False),
+        ),
+        alt.Color(
+            "workers:O",
+            title="Workers",
+            scale=alt.Scale(domain=counts, range=colours),
+            legend=alt.Legend() if several else None,
+        ),
+        sets,
+        detail="panel:N",
+        order="epoch:Q",
+        opacity=faded,
+        tooltip=tooltip(
+            panel="Strategy",
+            workers="Workers",
+            set="Loss on",
+            **{name: f"{title}|," for name, title in titles.items()},
+            loss="Loss|.4g",
+        ),
+    )
     # A line of one value cannot be seen.
     marked = base.mark_point(filled=True, size=80) if once else base.mark_line(strokeWidth=2)
     chart: Any = marked.add_params(picked) if several else marked

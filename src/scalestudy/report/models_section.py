@@ -9,11 +9,10 @@ from scalestudy.analysis.scaling.model import Model, Prediction, karp_flatt
 from scalestudy.analysis.scaling.series import TIMES
 from scalestudy.analysis.scaling.words import describe_fit, describe_work, model_sentences
 from scalestudy.report import series
-from scalestudy.report.axes import workers
 from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
-from scalestudy.report.figure import HEIGHT, WIDTH, Figure, data, figure, tooltip
+from scalestudy.report.figure import HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
 from scalestudy.report.format import decimals, number, time_unit, with_interval
-from scalestudy.report.style import colour_and_shape
+from scalestudy.report.series import workers
 
 MOST_MODELS = 12
 """Largest number of series that are shown, including the recommended one."""
@@ -54,8 +53,13 @@ def models_section(findings: Findings) -> Section | None:
     ]
     if without:
         left = len(without) - MOST_MODELS
-        blocks.append(Paragraph("No scaling model for " + " ".join(without[:MOST_MODELS])
-                                + f" And for {left} more." * (left > 0)))  # fmt: skip
+        blocks.append(
+            Paragraph(
+                "No scaling model for "
+                + " ".join(without[:MOST_MODELS])
+                + f" And for {left} more." * (left > 0)
+            )
+        )
     blocks += [Drawing(partial(time_figure, findings)), _predicted(models), Paragraph(INTERVALS)]
     title = "Measured and modelled times, and the Karp–Flatt metric"
     blocks.append(Folded(title, (_every_count(models), Paragraph(SHARES))))
@@ -63,15 +67,11 @@ def models_section(findings: Findings) -> Section | None:
 
 
 def shown_models(findings: Findings) -> list[Model]:
-    """The series with a scaling model, at most `MOST_MODELS`, in their order."""
+    """The series with a scaling model, at most `MOST_MODELS`, the recommended one first if there are more."""
     models = [model for model in findings.models if model.fit]
-    choice = findings.advice.choice
-    advised = (choice.strategy, choice.key.variant) if choice else None
-    first = sorted(
-        models, key=lambda model: (model.series.key.strategy, model.series.key.variant) != advised
-    )[:MOST_MODELS]
-    kept = {id(model) for model in first}
-    return [model for model in models if id(model) in kept]
+    if len(models) > MOST_MODELS and (choice := findings.advice.choice):
+        models.sort(key=lambda model: model.series.key.series != choice.key.series)
+    return models[:MOST_MODELS]
 
 
 def _words(model: Model, alike: bool) -> str:
@@ -126,20 +126,24 @@ def _every_count(models: Sequence[Model]) -> Table:
         assert fit is not None
         off = 100 * fit.residuals[int(measured.workers)]
         share = karp_flatt(measured.speedup, measured.workers / model.reference)
-        rows.append((
-            series.series_name(model.series.key),
-            str(measured.workers),
-            with_interval(measured.seconds.scaled(1 / length), digits),
-            number(fit.seconds(measured.workers) / length, digits),
-            ("+" if off > 0 else "") + number(off, 1),
-            with_interval(share, 3) if share.value is not None else "",
-        ))  # fmt: skip
+        rows.append(
+            (
+                series.series_name(model.series.key),
+                str(measured.workers),
+                with_interval(measured.seconds.scaled(1 / length), digits),
+                number(fit.seconds(measured.workers) / length, digits),
+                ("+" if off > 0 else "") + number(off, 1),
+                with_interval(share, 3) if share.value is not None else "",
+            )
+        )
     headings = (
-        STRATEGY, WORKERS,
+        STRATEGY,
+        WORKERS,
         Heading(TIMES[models[0].series.of], f"measured, {unit}", f"measured {unit}"),
-        Heading("Model", unit, f"model {unit}"), Heading("Off by", "%"),
+        Heading("Model", unit, f"model {unit}"),
+        Heading("Off by", "%"),
         Heading("Karp–Flatt", "serial share", "e"),
-    )  # fmt: skip
+    )
     return Table(headings, tuple(rows), name="scaling")
 
 

@@ -1,16 +1,20 @@
-"""How the numbers were measured, and which are left out: the notes below every table."""
+"""How and on which machines the numbers were measured, and which are left out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import engines_of
 from scalestudy.analysis.peaks import may_have_tf32
 from scalestudy.analysis.quality import MARGIN, OF_ERROR
-from scalestudy.analysis.runs import direction_label, metric_label
+from scalestudy.analysis.runs import Run, direction_label, key_of_run, metric_label
+from scalestudy.config.point import REPEATS
+from scalestudy.measure.environment import recorded_variables
+from scalestudy.plugins.engines import label_of, package_labels
+from scalestudy.plugins.strategies import is_synchronous, is_timed
+from scalestudy.report.document import Heading, Table
 from scalestudy.report.format import number
-from scalestudy.study.engines import label_of
-from scalestudy.study.point import REPEATS
-from scalestudy.study.strategies import is_synchronous, is_timed
+from scalestudy.store.records import RankRecord
+from scalestudy.util import units
 
 _THROUGHPUT = (
     "Throughput is the number of samples processed, divided by the training time, in the steady epochs:"
@@ -33,16 +37,16 @@ _RATIO = (
 _INTERVALS = (
     "Intervals are 95 % confidence intervals over seeds (Hoefler and Belli, SC15). Runs of one seed form a"
     " block: they were taken in one round, in random order, and share split and initial weights. Speed-ups"
-    " and differences in quality are paired within blocks, with the residual variance of row + block over"
-    " all rows, or that of the pair if it is larger (Fisher 1935; Montgomery, chapter 4). Means of times are"
-    " geometric; intervals of metrics between 0 and 1 are computed on asin(sqrt(q)) (Anscombe 1948). A"
-    " single run has no interval."
+    " and differences in quality are paired within blocks (Fisher 1935; Montgomery, chapter 4). Each"
+    " variance is averaged with the common one of all rows, which counts as two degrees of freedom"
+    " (Smyth 2004). Means of times are geometric; intervals of metrics between 0 and 1 are computed on"
+    " asin(sqrt(q)) (Anscombe 1948)."
 )
 _COST = (
-    "Time to train lasts from the start of the processes to the result; cost is that time multiplied by the"
-    " units billed. Cost efficiency is the cost of the cheapest one-worker row whose quality is as good as"
-    " that of the best, divided by the cost of the row. Scaling efficiency compares a strategy with its own"
-    " one worker."
+    "Time to train lasts from the start of the processes to the result, in a queue from the start of the job"
+    " to its end. Cost is that time multiplied by the units billed, in a queue those that the job held. Cost"
+    " efficiency is the cost of the cheapest one-worker row whose quality is as good as that of the best,"
+    " divided by the cost of the row. Scaling efficiency compares a strategy with its own one worker."
 )
 _ORDERS = {
     "blocks": '"blocks" (each seed a block of all rows, shuffled)',
@@ -183,11 +187,15 @@ def _arithmetic(findings: Findings) -> Iterator[str]:
     if weights := sorted({result.weights for result in results if result.weights is not None}):
         begun = " / ".join("none, from scratch" if name == "none" else name for name in weights)
         yield f"Pretrained weights: {begun}."
-    on_gpus = [rank for run in findings.runs for rank in run.ranks if rank.device_uuids]
-    kinds = sorted({name for rank in on_gpus for name in rank.devices})
+    kinds: dict[str, dict[str, None]] = {}
+    for run in findings.runs:
+        for rank in run.ranks:
+            for name in rank.devices if rank.device_uuids else ():
+                kinds.setdefault(name, {})[key_of_run(run).label] = None
     if len(kinds) > 1:
+        used = "; ".join(f"{name}: {', '.join(rows)}" for name, rows in sorted(kinds.items()))
         yield (
-            f"Runs used different GPUs ({', '.join(kinds)}). Speed-ups include the difference between them,"
+            f"Rows used different GPUs ({used}). Speed-ups include the difference between them,"
             " and a step on several takes as long as on the slowest. Use one kind for all runs:"
             " CUDA_VISIBLE_DEVICES, or gpu_request and constraint in the site profile."
         )
@@ -221,7 +229,7 @@ def _excluded(findings: Findings) -> Iterator[str]:
     gone = sum(row.workers_lost for row in findings.rows)
     if gone:
         yield f"Workers lost in runs that continued without them (workers_lost): {gone}."
-    lost = [run.result for run in findings.runs if run.result.model_missing]
+    lost = [run.result for run in findings.runs if run.result.model_missing and not run.is_timing]
     if lost:
         names = "; ".join(f"{result.name} ({result.model_missing})" for result in lost)
         yield f"Measured runs without a saved model: {names}."
@@ -234,3 +242,73 @@ def _excluded(findings: Findings) -> Iterator[str]:
     undone = sum(point.state != "done" for point in findings.planned)
     if undone:
         yield f"Not in the table: {undone} of {len(findings.planned)} runs, which are not done yet."
+
+
+LONGEST = 80
+"""Characters of the values of a variable that differs between ranks or runs."""
+
+
+def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """Name and value of what the runs recorded; all values are listed if runs differ."""
+    ranks = [rank for run in runs for rank in run.ranks]
+    facts: dict[str, dict[str, None]] = {}
+    variables: dict[str, dict[str, None]] = {}
+    for rank in ranks:
+        for name, value in _facts(rank):
+            facts.setdefault(name, {}).update({value: None} if value else {})
+        for name, value in recorded_variables(rank.environment).items():
+            variables.setdefault(name, {})[value] = None
+    listed = [(name, "; ".join(values)) for name, values in facts.items() if values]
+    settings = ", ".join(f"{name}={_either(list(values))}" for name, values in sorted(variables.items()))
+    return [*listed, ("Variables", settings)] if settings else listed
+
+
+def environment_table(runs: Sequence[Run], caption: str = "") -> Table | None:
+    """The recorded environment as a table; None if nothing was recorded."""
+    rows = tuple(environments(runs))
+    headings = (Heading("What", numeric=False), Heading("Recorded", numeric=False))
+    return Table(headings, rows, caption, name="environment") if rows else None
+
+
+def _either(values: Sequence[str]) -> str:
+    """The values of a variable; their number if they are long, as the addresses of TF_CONFIG are."""
+    text = " or ".join(values)
+    return text if len(values) == 1 or len(text) <= LONGEST else f"({len(values)} different values)"
+
+
+def _facts(rank: RankRecord) -> list[tuple[str, str]]:
+    versions = [(_proper(name), version) for name, version in rank.versions.items()]
+    memory = units.size(rank.memory_bytes) if rank.memory_bytes else ""
+    build = [(f"Build: {name}", _built(value)) for name, value in rank.build.items()]
+    return [
+        ("Host", rank.host),
+        ("Processor", rank.cpu_model),
+        ("Memory", memory),
+        ("Devices", ", ".join(rank.devices)),
+        ("Cores of a rank", str(len(rank.cpus)) if rank.cpus else ""),
+        ("Threads of a rank", str(rank.threads)),
+        ("Driver", rank.driver or ""),
+        ("Kernel", rank.kernel),
+        ("Environment", f"{rank.environment_id} ({rank.environment_name})" if rank.environment_id else ""),
+        *versions,
+        *build,
+        ("Placement from", rank.placement_source),
+    ]
+
+
+def _built(value: object) -> str:
+    """Settings of a build: `gloo, controller gloo, no mpi`."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    words = []
+    for key, setting in value.items():
+        name = str(key).removeprefix("is_").replace("_", " ")
+        words.append(
+            (name if setting else f"no {name}") if isinstance(setting, bool) else f"{name} {setting}"
+        )
+    return ", ".join(words)
+
+
+def _proper(name: str) -> str:
+    known = {"numpy": "NumPy"} | package_labels()
+    return known.get(name.lower(), name[:1].upper() + name[1:])

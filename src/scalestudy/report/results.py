@@ -9,6 +9,7 @@ from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
+from scalestudy.plugins.strategies import is_synchronous
 from scalestudy.report.document import Cell, Heading, Table
 from scalestudy.report.format import (
     NOT_AVAILABLE,
@@ -20,7 +21,6 @@ from scalestudy.report.format import (
     with_interval,
 )
 from scalestudy.report.series import basis_of
-from scalestudy.study.strategies import is_synchronous
 
 UNTIMED = "its time was not recorded"
 NO_REFERENCE = "no row of sound quality to compare its cost with"
@@ -46,7 +46,7 @@ class _Column:
 def results_table(findings: Findings, brief: bool = False) -> Table:
     """Every row of a study; with `brief`, only the columns for the decision, without footnotes."""
     rows = findings.rows
-    names = sorted({name for row in rows for name in row.key.swept})
+    names = swept_columns(rows)
     columns = [column for column in _columns(findings) if column.brief or not brief]
     verdicts = findings.advice.decision.verdicts or {}
     footnotes: dict[str, int] = {}
@@ -80,7 +80,9 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
                 cell = replace(cell, note=footnotes.setdefault(why, len(footnotes) + 1))
             if is_quality:
                 kind = "worse" if verdict.kind in BAD_VERDICTS else ""
-                remark = SHORT[verdict.kind] if failed else verdict.sentence
+                # As the decision and the faded points of the figure say, whether chance or not.
+                seems = "seems worse; " if verdict.seems_worse and not kind else ""
+                remark = SHORT[verdict.kind] if failed else seems + verdict.sentence
                 cell = replace(cell, remark=remark, kind=kind)
             line.append(cell)
     batches = not brief and (not rows or any(row.global_batch or not row.source for row in rows))
@@ -103,6 +105,15 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
     )
 
 
+def swept_columns(rows: Sequence[Row]) -> list[str]:
+    """Names of swept values, besides strategy and workers; a script's arguments only if they differ."""
+    values: dict[str, set[str]] = {}
+    for row in rows:
+        for name, value in row.key.swept.items():
+            values.setdefault(name, set()).add(str(value))
+    return sorted(name for name in values if len(values[name]) > 1 or not name.startswith("script."))
+
+
 def identity_headings(names: Sequence[str]) -> list[Heading]:
     """Headings of the columns that identify a row: strategy, workers and other swept values."""
     return [
@@ -123,7 +134,7 @@ def _columns(findings: Findings) -> list[_Column]:
     time_of = "from start to result" if any(price.basis == "wall" for price in prices) else "training only"
     wall_unit, wall_length = time_unit([price.seconds.value or 0.0 for price in prices])
     billed, billed_hours = cost_unit([price.cost.value for price in prices])
-    target = next((row.to_target.quality for row in rows if row.to_target), None)
+    target = next((row.useful.target for row in rows if row.useful), None)
     digits = max((row.digits for row in rows), default=3)
     goal = "" if target is None else f"{metric} {target:.{digits}f}"
 
@@ -137,30 +148,59 @@ def _columns(findings: Findings) -> list[_Column]:
         _Column(
             Heading("Time to train", f"{wall_unit}, {time_of}", f"time {wall_unit}"),
             lambda row: row.price.seconds.scaled(1 / wall_length) if row.price else NOTHING,
-            untimed, brief=True, interval=False,
+            untimed,
+            brief=True,
+            interval=False,
         ),
         _Column(
             Heading("Cost efficiency", "cost of the reference / cost", "cost eff."),
-            lambda row: row.price.efficiency if row.price else NOTHING, unpriced, 2, brief=True,
+            lambda row: row.price.efficiency if row.price else NOTHING,
+            unpriced,
+            2,
+            brief=True,
         ),
-        _Column(Heading("Quality", metric + lower, metric), lambda row: row.quality, _why_quality, digits,
-                brief=True),
+        _Column(
+            Heading("Quality", metric + lower, metric),
+            lambda row: row.quality,
+            _why_quality,
+            digits,
+            brief=True,
+        ),
         _Column(
             Heading("Cost", f"{findings.advice.decision.bill}-{billed}", f"cost {billed}"),
             lambda row: row.price.cost.scaled(1 / billed_hours) if row.price else NOTHING,
-            untimed, brief=True, interval=False,
+            untimed,
+            brief=True,
+            interval=False,
         ),
         _Column(
-            Heading("Speed-up", basis + against, "S"), lambda row: row.speed.steady,
-            lambda row: row.speed.reason, 2, brief=True,
+            Heading("Speed-up", basis + against, "S"),
+            lambda row: row.speed.steady,
+            lambda row: row.speed.reason,
+            2,
+            brief=True,
         ),
         _Column(
-            Heading("Scaling efficiency", basis + against, "E"), lambda row: row.efficiency,
-            lambda row: row.speed.reason, 2, brief=True, interval=False,
+            Heading("Useful speed-up", f"speed-up / samples to {goal}", "useful"),
+            lambda row: row.useful.speedup if row.useful else NOTHING,
+            _why_useful,
+            2,
+            brief=True,
         ),
         _Column(
-            Heading("Throughput", "samples/s", "samples/s"), lambda row: row.throughput, _why_throughput,
-            brief=True, interval=False,
+            Heading("Scaling efficiency", basis + against, "E"),
+            lambda row: row.efficiency,
+            lambda row: row.speed.reason,
+            2,
+            brief=True,
+            interval=False,
+        ),
+        _Column(
+            Heading("Throughput", "samples/s", "samples/s"),
+            lambda row: row.throughput,
+            _why_throughput,
+            brief=True,
+            interval=False,
         ),
         _Column(
             Heading("Time to target", f"{wall_unit} to {goal}", f"to {goal}"),
@@ -174,11 +214,14 @@ def _columns(findings: Findings) -> list[_Column]:
         ),
         _Column(
             Heading("Speed-up", "training time" + against, "S of training"),
-            lambda row: row.speed.training, lambda row: row.speed.training_reason, 2,
+            lambda row: row.speed.training,
+            lambda row: row.speed.training_reason,
+            2,
         ),
-    ]  # fmt: skip
+    ]
     left_out = [] if prices else ["Time to train", "Cost efficiency", "Cost"]
     left_out += ["Time to target"] if target is None else []
+    left_out += [] if any(_differs(row) for row in rows) else ["Useful speed-up"]
     columns = [column for column in columns if column.heading.name not in left_out]
     if rows and all(row.source for row in rows):
         columns = [column for column in columns if _known_elsewhere(column, rows)]
@@ -215,6 +258,20 @@ def _why_target(row: Row) -> str:
     if row.to_target is None:
         return row.speed.reason or "no quality was recorded by epoch"
     return f"{row.to_target.reached} of {row.to_target.runs} runs reached it"
+
+
+def _differs(row: Row) -> bool:
+    """Whether the useful speed-up says more than the speed-up."""
+    useful = row.useful
+    return useful is not None and not useful.by_construction and useful.source != useful.baseline
+
+
+def _why_useful(row: Row) -> str | None:
+    useful = row.useful
+    if useful is None or useful.ratio.value is not None:
+        return row.speed.reason or "no quality was recorded by epoch"
+    bound = "" if useful.at_most is None else f": at most {useful.at_most:.2g} times as useful"
+    return f"{useful.reached} of {useful.runs} runs reached it{bound}"
 
 
 def _why_throughput(row: Row) -> str:

@@ -1,15 +1,19 @@
-"""Data of the figures: rows of a study as records, downsampled and labelled."""
+"""Data of the figures: rows of a study as records, downsampled and labelled, and the axis of workers."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import isfinite, log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, describe
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
+
+if TYPE_CHECKING:
+    import altair as alt
+
 
 MOST_COLOURS = 7
 """Number of series that can be distinguished by colour and shape in one figure."""
@@ -142,3 +146,50 @@ def downsampled(values: Sequence[int], most: int, keep: Collection[int] = ()) ->
         # The number that is furthest from all chosen ones.
         chosen.add(max(every, key=lambda value: min(abs(log(value / other)) for other in chosen)))
     return sorted(chosen)
+
+
+WIDE = 32
+"""Ratio of the largest to the smallest number of workers from which the axis is logarithmic."""
+
+
+def is_logarithmic(counts: Sequence[int]) -> bool:
+    """Whether numbers of workers span so much that small ones would crowd on a linear axis."""
+    return max(counts) / min(counts) >= WIDE
+
+
+def domain(counts: Sequence[int]) -> tuple[float, float]:
+    """Ends of the axis, with some room so that no point is on an edge."""
+    low, high = min(counts), max(counts)
+    if is_logarithmic(counts):
+        return low / 1.15, high * 1.15
+    room = max(0.4, 0.04 * (high - low)) if high > low else 1.0
+    return low - room, high + room
+
+
+def ticks(counts: Sequence[int]) -> list[int]:
+    """The numbers of workers themselves; where two would overlap, only the larger."""
+    chosen: list[int] = []
+    for count in sorted(set(counts), reverse=True):
+        near = 1.25 * count if is_logarithmic(counts) else count + max(counts) / 16
+        if not chosen or near <= chosen[-1]:
+            chosen.append(count)
+    return chosen[::-1]
+
+
+def workers(counts: Sequence[int], field: str = "workers") -> "alt.X":
+    """Horizontal axis of the number of workers."""
+    import altair as alt
+
+    kind = {"type": "log", "base": 2} if is_logarithmic(counts) else {"zero": False}
+    scale = alt.Scale(domain=list(domain(counts)), nice=False, **kind)
+    axis = alt.Axis(values=ticks(counts), format="d", labelOverlap=True)
+    return alt.X(f"{field}:Q", title="Workers", scale=scale, axis=axis)
+
+
+def dodge(counts: Sequence[int], index: int, number: int) -> tuple[float, float]:
+    """Shift (added, multiplied) that separates series with points at the same number of workers."""
+    place = index - (number - 1) / 2
+    if is_logarithmic(counts):
+        return 0.0, 1.03**place
+    low, high = domain(counts)
+    return 0.012 * (high - low) * place, 1.0

@@ -1,21 +1,18 @@
-"""The report for programs: CSV, JSON and Parquet."""
+"""The report for programs: CSV and JSON."""
 
 import csv
 import json
-from collections.abc import Sequence
-from io import BytesIO, StringIO
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
+from typing import Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling.model import Model
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row, columns, records
-from scalestudy.report.formats import Format, Medium
+from scalestudy.report.formats import Format
 from scalestudy.report.notes import notes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 TABLE_SCHEMA = 1
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -24,11 +21,15 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def to_csv(rows: Sequence[Row]) -> str:
     """One line for each point without its seed; cells are empty where nothing was measured."""
-    names = sorted({name for row in rows for name in row.key.swept})
+    return csv_of(columns(sorted({name for row in rows for name in row.key.swept})), records(rows))
+
+
+def csv_of(names: Sequence[str], lines: Iterable[Mapping[str, Any]]) -> str:
+    """Records as CSV with these columns."""
     stream = StringIO()
-    writer = csv.DictWriter(stream, columns(names), lineterminator="\n")
+    writer = csv.DictWriter(stream, names, lineterminator="\n")
     writer.writeheader()
-    for record in records(rows):
+    for record in lines:
         writer.writerow({name: plain(value) for name, value in record.items()})
     return stream.getvalue()
 
@@ -124,26 +125,5 @@ def _ends(estimate: Estimate) -> dict[str, float | None]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
-def to_parquet(frame: "pl.DataFrame") -> bytes:
-    """Serialise a frame as a Parquet file, keeping the types of its columns."""
-    stream = BytesIO()
-    frame.write_parquet(stream)
-    return stream.getvalue()
-
-
-def _parquet(findings: Findings, _: Medium) -> bytes:
-    from scalestudy.analysis.table import as_frame
-
-    return to_parquet(as_frame(findings.rows))
-
-
-def _parquet_runs(findings: Findings, _: Medium) -> bytes:
-    from scalestudy.analysis.table import runs_table
-
-    return to_parquet(runs_table(findings.runs))
-
-
 CSV = Format(lambda findings, _: to_csv(findings.rows), "table.csv")
 JSON = Format(lambda findings, _: to_json(findings), "table.json")
-PARQUET = Format(_parquet)
-PARQUET_RUNS = Format(_parquet_runs)

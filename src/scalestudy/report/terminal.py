@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 MOST_LINES = 30
 """Largest number of lines of a brief report."""
+PASSED_OVER = "Faster but not chosen"
+"""Start of sentences of the advice on rows with, mostly, a worse quality."""
+LEAST_ROWS = 1
+"""Rows that are printed although sentences of the advice do not fit then."""
 HEAD = 2
 """Minimum lines of a table's heading."""
 MOST_QUESTIONS, MOST_QUESTION_LINES = 3, 9
@@ -36,7 +40,7 @@ def render_text(
     else:
         for part in _brief(findings, console):
             console.print(part)
-        console.print(Text("More: --verbose."))
+        console.print(Text("Details: --verbose."))
     if page:  # on one line, so that it can be copied
         console.print(f"Page: {page}", markup=False, highlight=False, soft_wrap=True)
     return stream.getvalue()
@@ -70,17 +74,21 @@ def _brief(findings: Findings, console: "Console") -> list["Text | Table"]:
     if left := len(open_questions) - len(questions):
         questions.append(text(f"? {left} more open {'questions' if left > 1 else 'question'}."))
     room = MOST_LINES - 2 - height(name, *decided, *questions)
+    sentences = [text(f"- {sentence}") for sentence in advice.sentences]
+    first = {0, next((i for i, words in enumerate(advice.sentences) if words.startswith(PASSED_OVER)), 0)}
+    decisive = height(*(sentences[place] for place in sorted(first) if sentences))
     table: list[Text | Table] = []
     for most in range(room - HEAD if findings.rows else 0, 0, -1):
         table = _brief_table(findings, console, most)
-        if height(*table) <= room:
+        if height(*table) <= room - (decisive if most > LEAST_ROWS else 0):
             break
     room -= height(*table)
-    for sentence in map(text, (f"- {sentence}" for sentence in advice.sentences)):
-        if (room := room - height(sentence)) < 0:
-            break
-        decided.append(sentence)
-    return [name, *table, *decided, *questions]
+    printed = []
+    for place in sorted(range(len(sentences)), key=lambda place: (place not in first, place)):
+        if (left := room - height(sentences[place])) >= 0:
+            room = left
+            printed.append(place)
+    return [name, *table, *decided, *(sentences[place] for place in sorted(printed)), *questions]
 
 
 def _brief_table(findings: Findings, console: "Console", most: int) -> list["Text | Table"]:
@@ -98,7 +106,9 @@ def _brief_table(findings: Findings, console: "Console", most: int) -> list["Tex
     table = replace(table, rows=tuple(table.rows[place] for place in places), chosen=chosen)
     left = len(rows) - len(places)
     more = [Text(f"{left:,} more {'rows' if left > 1 else 'row'}: --verbose, or the page.")] * bool(left)
-    return [laid_table(table, console, brief=True)[0], *more]
+    laid, dropped = laid_table(table, console, brief=True)
+    narrow = [wrapped(f"Columns that need more width: {', '.join(dropped)}.", console)] * bool(dropped)
+    return [laid, *more, *narrow]
 
 
 def _render(findings: Findings, medium: Medium) -> str:

@@ -1,24 +1,232 @@
-"""Write a document in the format given by a file's extension, with its images next to it."""
+"""Render a document as Markdown or as a page that needs no network, and write it with its images.
 
+The Markdown is GitHub Flavored Markdown (specification 0.29).
+"""
+
+import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from scalestudy.report.document import Document, drawings
-from scalestudy.report.images import Picture, still
+from scalestudy.report.document import (
+    Block,
+    Code,
+    Document,
+    Drawing,
+    Folded,
+    Items,
+    Paragraph,
+    Section,
+    Table,
+    anchor,
+    drawings,
+    on_paper,
+    pieces,
+)
+from scalestudy.report.figure import Picture, config, data_uri, still, vega_lite
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import write_atomically
+from scalestudy.util.files import write_atomically, write_named
+from scalestudy.util.version import version
 
-FORMS = ("markdown", "latex", "html")
+if TYPE_CHECKING:
+    import jinja2
+    from markupsafe import Markup
+
+
+MOST_ROWS = 1000
+"""Largest number of table rows on a page; the formats for programs hold all."""
+
+
+def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> str:
+    """Render a document as a page for screens, phones and paper; `pictures` are its drawn figures by name."""
+    shown = list(drawings(document.blocks))
+    light = {drawing.figure.name: still(drawing.figure) for drawing in shown} | dict(pictures or {})
+    dark = {} if document.live else {d.figure.name: still(d.figure, dark=True) for d in shown}
+    scripts = document.live and bool(shown)
+    page = (
+        _templates()
+        .get_template("document.html.j2")
+        .render(
+            document=document,
+            version=version(),
+            light=light,
+            dark=dark,
+            most=MOST_ROWS,
+            contents=[block for block in document.blocks if isinstance(block, Section | Folded)],
+            bundle=_vega() if scripts else "",
+            charts=script_json(_charts(document)) if scripts else "",
+            name=_once("{}-{}"),
+            label=_once("{} ({})"),
+        )
+    )
+    return page + "\n"
+
+
+@cache
+def _templates() -> "jinja2.Environment":
+    import jinja2
+
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("scalestudy.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    templates.filters |= {"data_uri": data_uri, "marked": _marked, "anchor": anchor, "kind": _kind}
+    return templates
+
+
+def _once(form: str) -> Callable[[str], str]:
+    """Return a function that makes repeated names unique, adding a number with `form`."""
+    seen: Counter[str] = Counter()
+
+    def numbered(name: str) -> str:
+        count = seen[name.casefold()] = seen[name.casefold()] + 1
+        return name if count == 1 else form.format(name, count)
+
+    return numbered
+
+
+def _kind(block: Block) -> str:
+    return type(block).__name__
+
+
+def _marked(text: str) -> "Markup":
+    from markupsafe import Markup, escape
+
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if code else escape(part) for part, code in pieces(text)
+    )
+
+
+def _charts(document: Document) -> dict[str, Any]:
+    """Data for the scripts: themes, specifications with titles and captions, and datasets without repeats."""
+    datasets: dict[str, Any] = {}
+    figures = {}
+    for drawing in drawings(document.blocks):
+        for figure in (drawing.figure, *drawing.choices):
+            spec = {key: value for key, value in figure.spec.items() if key != "title"}
+            datasets |= spec.get("datasets", {})
+            spec["datasets"] = list(spec.get("datasets", {}))
+            figures[figure.name] = {"title": figure.title, "caption": figure.caption, "spec": spec}
+    light = config() | {"background": "transparent"}
+    return {"light": light, "dark": config(dark=True), "figures": figures, "datasets": datasets}
+
+
+def script_json(value: Any) -> str:
+    """JSON that is safe inside a `<script>` element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script that is safe inside a `<script>` element."""
+    import vl_convert
+
+    # The snippet is optional; the type stubs say otherwise.
+    script: str = vl_convert.javascript_bundle(vl_version=vega_lite())  # type: ignore[call-arg]
+    # Inside a script's strings, "<\/script" means the same but does not end the element.
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+SPECIAL = re.compile(r"(https?://[^\s<>|`]+)|([\\`*_{}\[\]<>#|~$])")
+"""Characters with a meaning in Markdown; those within an address are left alone."""
+
+
+def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> str:
+    """Render a document as Markdown.
+
+    `pictures` maps names of figures to addresses of their images; other figures show only their captions.
+    """
+    lines = [f"# {escaped(document.title)}"]
+    if document.subtitle:
+        lines += ["", escaped(document.subtitle)]
+    lines += _blocks(document.blocks, pictures or {}, 2)
+    return "\n".join(lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Escape text for Markdown, with `backticks` as code."""
+    return "".join(
+        f"`{part}`" if code else SPECIAL.sub(lambda match: match[1] or f"\\{match[2]}", part)
+        for part, code in pieces(" ".join(text.split()))
+    )
+
+
+def _blocks(blocks: Sequence[Block], pictures: Mapping[str, str], level: int) -> list[str]:
+    return [
+        line
+        for block in on_paper(blocks)
+        if (lines := _block(block, pictures, level))
+        for line in ("", *lines)
+    ]
+
+
+def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
+    match block:
+        case Paragraph(text):
+            return [escaped(text)]
+        case Items(items, ordered):
+            marks = (f"{number}." if ordered else "-" for number in range(1, len(items) + 1))
+            return [f"{mark} {escaped(item)}" for mark, item in zip(marks, items, strict=True)]
+        case Code(text, language):
+            fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+            return [f"{fence}{language}", *text.splitlines(), fence]
+        case Table():
+            return _table(block)
+        case _:
+            return _container(block, pictures, level)
+
+
+def _container(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
+    match block:
+        case Folded(title, inner):
+            head = ["<details>", f"<summary>{escape(title)}</summary>"]
+            return [*head, *_blocks(inner, pictures, level), "", "</details>"]
+        case Section(title, inner):
+            return [f"{'#' * min(level, 6)} {escaped(title)}", *_blocks(inner, pictures, level + 1)]
+        case Drawing(figure):
+            address, title = pictures.get(figure.name), escaped(figure.title)
+            shown = [f"![{title}]({address})", ""] if address else []
+            return [*shown, f"**{title}.** {escaped(figure.caption)}"]
+    return []
+
+
+def _table(table: Table) -> list[str]:
+    names = [
+        f"{heading.name} ({heading.unit})" if heading.unit else heading.name for heading in table.headings
+    ]
+    lines = [escaped(table.caption), ""] if table.caption else []
+    lines.append(_line([escaped(name) for name in names]))
+    lines.append(_line(["---:" if heading.numeric else "---" for heading in table.headings]))
+    for index, row in enumerate(table.rows):
+        cells = [escaped(str(cell)) for cell in row]
+        lines.append(_line([f"{cells[0]} ←", *cells[1:]] if index == table.chosen else cells))
+    notes = [f"[{number}] {escaped(note)}" for number, note in enumerate(table.footnotes, start=1)]
+    return lines + (["", "  \n".join(notes)] if notes else [])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+FORMS = ("markdown", "html")
 """Formats in which a document can be written."""
-BESIDE = {"markdown": "svg", "latex": "pdf"}
-"""Type of the image files that a format refers to; an HTML page embeds its images."""
-
-
 ENDINGS = {
-    ".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex", ".html": "html", ".htm": "html",
-    ".parquet": "parquet",
-}  # fmt: skip
+    ".csv": "csv",
+    ".json": "json",
+    ".md": "markdown",
+    ".html": "html",
+    ".htm": "html",
+}
 
 
 def form_by_ending(form: str | None, out: Path | None, forms: Collection[str], default: str) -> str:
@@ -59,22 +267,12 @@ def render_document(
         addresses: Address of each figure's file by the figure's name; an HTML page embeds them instead.
         pictures: Figures to embed in a page, if already drawn.
     """
-    if form == "latex":
-        from scalestudy.report.as_latex import latex
-
-        return latex(document, addresses)
-    if form == "html":
-        from scalestudy.report.as_html import html
-
-        return html(document, pictures)
-    from scalestudy.report.as_markdown import markdown
-
-    return markdown(document, addresses)
+    return html(document, pictures) if form == "html" else markdown(document, addresses)
 
 
 def beside(names: Iterable[str], form: str) -> dict[str, str]:
-    """Image files next to a document by name; empty for a format that embeds them."""
-    return {name: f"{name}.{BESIDE[form]}" for name in names} if form in BESIDE else {}
+    """Image files next to a Markdown document by name; an HTML page embeds its images."""
+    return {name: f"{name}.svg" for name in names} if form == "markdown" else {}
 
 
 def check_page_name(file: Path) -> None:
@@ -93,7 +291,7 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
     Args:
         document: The document.
         form: One of `FORMS`.
-        out: The file. Figures are in `STEM-figures`: SVG for Markdown, PDF for LaTeX, none for HTML.
+        out: The file. Figures of Markdown are in `STEM-figures`, as SVG.
 
     Returns:
         All files, the document first.
@@ -106,7 +304,7 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
     files = {name: folder / file for name, file in beside(figures, form).items()}
     for name, file in files.items():
         folder.mkdir(exist_ok=True)
-        write_atomically(file, getattr(still(figures[name]), BESIDE[form]))
+        write_atomically(file, still(figures[name]).svg)
     addresses = {name: f"{folder.name}/{file.name}" for name, file in files.items()}
-    write_atomically(out, render_document(document, form, addresses))
+    write_named(out, render_document(document, form, addresses))
     return [out, *files.values()]

@@ -14,17 +14,21 @@ import numpy as np
 from keras import layers
 from numpy.typing import NDArray
 
-from scalestudy.study.catalog import PREFIX, applications
-from scalestudy.study.settings import ResolvedTrain
+from scalestudy.config.catalog import PREFIX, applications
+from scalestudy.config.settings import ResolvedTrain
 from scalestudy.tasks.base import DataInfo
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import located_error
 
 kind = "classes"
 train = {
-    "epochs": 10, "batch_size": 32, "optimizer": "adam", "learning_rate": 1e-4,
-    "weights": "imagenet", "input_scaling": "pretrained",
-}  # fmt: skip
+    "epochs": 10,
+    "batch_size": 32,
+    "optimizer": "adam",
+    "learning_rate": 1e-4,
+    "weights": "imagenet",
+    "input_scaling": "pretrained",
+}
 metrics = ["accuracy"]
 
 PRETRAINED = "backbone"
@@ -51,9 +55,14 @@ def application_task(task: str) -> Any:
         return classifier(name, data, train)
 
     return SimpleNamespace(
-        __file__=task, kind=kind, train=train, model=model, pretrained=[PRETRAINED],
-        loss="cross_entropy", metrics=metrics,
-    )  # fmt: skip
+        __file__=task,
+        kind=kind,
+        train=train,
+        model=model,
+        pretrained=[PRETRAINED],
+        loss="cross_entropy",
+        metrics=metrics,
+    )
 
 
 def classifier(name: str, data: DataInfo, train: ResolvedTrain, hidden: int | None = None) -> keras.Model:

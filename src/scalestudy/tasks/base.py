@@ -7,10 +7,10 @@ from typing import Any
 
 import keras
 
+from scalestudy.config.metrics import Sense
 from scalestudy.data.columns import Column, Described, map_columns
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.study.metrics import Sense
-from scalestudy.study.model_record import ModelRecord
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
 
 
@@ -43,10 +43,14 @@ class DataInfo:
     def of(cls, prepared: Prepared, class_weights: tuple[float, ...] | None = None) -> "DataInfo":
         """Describe a prepared data set, with the class weights of the study."""
         return cls(
-            prepared.kind, prepared.input_shape, prepared.classes, prepared.ignore, prepared.class_names,
+            prepared.kind,
+            prepared.input_shape,
+            prepared.classes,
+            prepared.ignore,
+            prepared.class_names,
             class_weights,
             *(prepared.columns or of_images(prepared.kind, prepared.input_shape, prepared.classes)),
-        )  # fmt: skip
+        )
 
     @classmethod
     def of_record(cls, record: ModelRecord) -> "DataInfo":
@@ -54,9 +58,14 @@ class DataInfo:
         height, width, channels = record.input_shape
         shape = height, width, channels
         return cls(
-            record.kind, shape, record.classes, record.ignore, tuple(record.class_names),
-            record.class_weights, *of_images(record.kind, shape, record.classes),
-        )  # fmt: skip
+            record.kind,
+            shape,
+            record.classes,
+            record.ignore,
+            tuple(record.class_names),
+            record.class_weights,
+            *of_images(record.kind, shape, record.classes),
+        )
 
     def of_output(self, name: str) -> "DataInfo":
         """Return the description for one output, with its target and number of classes."""
@@ -93,6 +102,8 @@ class Task:
             forward pass and `loss` in training.
         gradients: (gradients, variables) -> gradients. Applied to the sum over all workers, before the
             update.
+        optimizer: (model, rate) -> an optimizer of PyTorch, which replaces the study's.
+        scheduler: (optimizer, steps, epochs) -> its scheduler of PyTorch, stepped after each step.
         sees: Function that converts the outputs for a metric, by the name of the metric. Other metrics
             receive the outputs themselves.
     """
@@ -110,6 +121,8 @@ class Task:
     weights: list[keras.Variable] = field(default_factory=list)
     training_losses: Callable[[Any, Any, Any, Any], Any] | None = None
     gradients: Callable[[list[Any], list[Any]], list[Any]] | None = None
+    optimizer: Callable[[Any, float], Any] | None = None
+    scheduler: Callable[[Any, int, int], Any] | None = None
     sees: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     @property

@@ -15,9 +15,10 @@ import tempfile
 from typing import Any
 
 from scalestudy.cluster.environment import process_environment
+from scalestudy.data.child import answer
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.study.engines import DEFAULT, engine_traits
-from scalestudy.tasks.file import FETCHED_WITHIN, answer, limit_time
+from scalestudy.plugins.engines import DEFAULT, engine_traits
+from scalestudy.tasks.file import FETCHED_WITHIN, limit_time, remedy
 from scalestudy.util.imports import without_unused
 from scalestudy.util.registry import loaded
 
@@ -28,15 +29,19 @@ def build(path: str, info: str) -> dict[str, Any]:
     engine = engine_traits(settings.get("engine", DEFAULT))
     os.environ.update(process_environment(os.environ, engine, gpus=(), quiet=True).values)
     with without_unused(engine.unused):
-        from scalestudy.study.catalog import is_ours, resolved_train
-        from scalestudy.study.settings import ResolvedTrain, TrainSettings
+        from scalestudy.config.catalog import is_ours, task_defaults
+        from scalestudy.config.settings import ResolvedTrain, TrainSettings
         from scalestudy.tasks.base import DataInfo
         from scalestudy.tasks.load import module_of, refuse_incomplete, task_of
         from scalestudy.tasks.saving import prove_savable
-        from scalestudy.tasks.trial import forward, note_on_weights, notes_on, try_task
+        from scalestudy.tasks.trial import forward, note_on_weights, notes_on, refuse_weights, try_task
 
     train = settings.get("train")
-    resolved = resolved_train(path, TrainSettings()) if train is None else ResolvedTrain.model_validate(train)
+    resolved = (
+        task_defaults(path).complete_train(TrainSettings())
+        if train is None
+        else ResolvedTrain.model_validate(train)
+    )
     limit_time()
     module = module_of(path)
     refuse_incomplete(module, resolved)
@@ -46,6 +51,7 @@ def build(path: str, info: str) -> dict[str, Any]:
     data = DataInfo.of(prepared)
     limit_time(FETCHED_WITHIN)
     task = task_of(module, data, resolved)
+    refuse_weights(task, path, resolved.weights)
     # A full temporary folder is no error of the model: suppress OSError.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
         prove_savable(task.model, f"{folder}/model.keras", task.definitions)
@@ -59,4 +65,4 @@ def build(path: str, info: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    answer(sys.argv[1], lambda: build(*sys.argv[1:3]))
+    answer(lambda _: build(*sys.argv[1:3]), f"a task file that works: {sys.argv[1]}", remedy)

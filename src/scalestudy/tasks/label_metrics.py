@@ -146,39 +146,21 @@ class IoU(Overlap):
         return keras.ops.mean((self.intersection + 1.0) / (union + 1.0))
 
 
-class Averaged(Overlap):
-    """Base class of precision, recall and F1.
-
-    `average` is "macro", the mean over classes (the second of two), or "micro", for all labels together.
-    """
-
-    options = MappingProxyType({"average": "macro"})
-    average: str
-
-    def result(self) -> Any:
-        """Return the metric, a scalar."""
-        if self.average == "macro":
-            return super().result()
-        # Every label has one true and one predicted class: micro precision, recall and F1 are all accuracy.
-        seen = float(as_array(self.seen))
-        return float(self.counts(background=True)[0].sum() / seen) if seen else 1.0
-
-
-class Precision(Averaged):
+class Precision(Overlap):
     """Share of the labels predicted as a class that belong to it; 0 if none is predicted."""
 
     def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         return ratio(both, predicted, true + predicted - both)
 
 
-class Recall(Averaged):
+class Recall(Overlap):
     """Share of a class's labels that are predicted; 0 if a class is predicted but does not occur."""
 
     def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         return ratio(both, true, true + predicted - both)
 
 
-class F1(Averaged):
+class F1(Overlap):
     """Harmonic mean of a class's precision and recall, 2 TP / (2 TP + FP + FN)."""
 
     def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
@@ -187,9 +169,6 @@ class F1(Averaged):
 
 class Dice(F1):
     """2 |A∩B| / (|A| + |B|) for the pixels of each class over the whole set (Dice 1945)."""
-
-    options = MappingProxyType({})
-    average = "macro"
 
 
 class BalancedAccuracy(Overlap):

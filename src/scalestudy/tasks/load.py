@@ -8,14 +8,15 @@ from typing import Any
 
 import keras
 
+from scalestudy.config.catalog import TASKS, is_application, task_defaults
+from scalestudy.config.objectives import metric_key, metric_term
+from scalestudy.config.settings import ResolvedTrain, TrainSettings
 from scalestudy.data.columns import Column
-from scalestudy.study.catalog import TASKS, is_application, resolved_train
-from scalestudy.study.objectives import metric_key, metric_term
-from scalestudy.study.settings import ResolvedTrain, TrainSettings
 from scalestudy.tasks.base import DataInfo, Task, names_of, symbolic_outputs
 from scalestudy.tasks.file import import_file
+from scalestudy.tasks.losses import of_data_alone, required
 from scalestudy.tasks.metrics import metrics_of, named_metric, refuse_unknown_metrics, task_metrics
-from scalestudy.tasks.task_loss import of_data_alone, refuse_unknown_loss, required, resolved_loss, task_loss
+from scalestudy.tasks.task_loss import refuse_unknown_loss, resolved_loss, task_loss
 from scalestudy.util.errors import UserError
 
 ALSO_CALLED = {
@@ -29,7 +30,12 @@ DEFINED = {
     "loss": "a loss, its name, or a function (targets, outputs) -> losses",
     "metrics": 'metrics or their names, the quality first: ["accuracy"]',
 }
-HOOKS = {"training_losses": "model, loss, inputs, targets", "gradients": "gradients, variables"}
+HOOKS = {
+    "training_losses": "model, loss, inputs, targets",
+    "gradients": "gradients, variables",
+    "optimizer": "model, rate",
+    "scheduler": "optimizer, steps, epochs",
+}
 """Optional functions of a task file, and their arguments."""
 
 
@@ -41,15 +47,21 @@ def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> 
     Raises:
         UserError: If the file lacks a required name, or does not support a setting of `train`.
     """
-    return task_of(module_of(task), data, train or resolved_train(task, TrainSettings()))
+    return task_of(module_of(task), data, train or task_defaults(task).complete_train(TrainSettings()))
 
 
 def module_of(task: str) -> ModuleType:
     """Return the module that defines a task.
 
     Raises:
-        UserError: If its file cannot be imported.
+        UserError: If its file cannot be imported, or is "": its code may not run.
     """
+    if not task:
+        raise UserError(
+            "the task file of the model: its code builds the model, the loss and the metrics",
+            "no file whose code may run",
+            "Name the file with --task, if you trust its code.",
+        )
     if is_application(task):
         from scalestudy.tasks.applications import application_task
 
@@ -105,10 +117,20 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         )
     callbacks = getattr(module, "callbacks", [])
     return Task(
-        model, loss, metrics, senses, list(callbacks() if inspect.isfunction(callbacks) else callbacks),
-        definitions_of(module), _pretrained(module, model, train), data.class_names, outputs, looks_at,
-        weights, hook(module, "training_losses"), hook(module, "gradients"), sees=_seen_by(metrics, model),
-    )  # fmt: skip
+        model,
+        loss,
+        metrics,
+        senses,
+        list(callbacks() if inspect.isfunction(callbacks) else callbacks),
+        definitions_of(module),
+        _pretrained(module, model, train),
+        data.class_names,
+        outputs,
+        looks_at,
+        weights,
+        sees=_seen_by(metrics, model),
+        **_hooks(module),
+    )
 
 
 def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
@@ -118,6 +140,19 @@ def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
     from scalestudy.tasks.module_objectives import sees_raw
 
     return {name: model.probabilities for name, metric in metrics.items() if not sees_raw(metric)}
+
+
+def _hooks(module: ModuleType) -> dict[str, Any]:
+    """Return the optional functions of a task file."""
+    found = {name: hook(module, name) for name in HOOKS}
+    name = next((name for name in ("optimizer", "scheduler") if found[name] is not None), None)
+    if name is not None and keras.backend.backend() != "torch":
+        raise UserError(
+            f"an engine that takes {name}(...) of {module.__file__}",
+            f"Keras on {keras.backend.backend()}",
+            f'Set engine = "torch", or remove {name}(...) and choose an optimizer under [train].',
+        )
+    return found
 
 
 def hook(module: ModuleType, name: str, arguments: str = "") -> Any:
@@ -220,10 +255,13 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
 
         if is_module(model):
             return ModuleModel(
-                model, data.inputs or Column(data.input_shape, "float32", 0.0, 1.0), kind=data.kind,
-                precision=train.precision, logits=bool(getattr(module, "logits", True)),
+                model,
+                data.inputs or Column(data.input_shape, "float32", 0.0, 1.0),
+                kind=data.kind,
+                precision=train.precision,
+                logits=bool(getattr(module, "logits", True)),
                 file=str(module.__file__),
-            )  # fmt: skip
+            )
     if not isinstance(model, keras.Model) or not model.built:
         if keras.backend.backend() == "torch" and not isinstance(model, keras.Model):
             raise UserError(

@@ -1,26 +1,25 @@
-"""Per-sample losses for outputs that are probabilities.
+"""Losses of one value per sample: ours by name, a formula of them, Keras's, or a function of the task file.
 
-Each function takes the description of the data and returns a function (targets, outputs) -> losses of shape
-[B], float32 or wider. Ignored pixels do not count. No loss sums over a batch: a Dice loss of a whole batch
-would depend on how the batch is divided between workers.
+Each of ours takes the description of the data and returns a function (targets, outputs) -> losses of shape
+[B], float32 or wider, for outputs that are probabilities. Ignored pixels do not count. No loss sums over a
+batch: a Dice loss of a whole batch would depend on how the batch is divided between workers.
 
 Cross-entropies are computed from the logits if the last layer is a softmax or sigmoid of Keras.
 """
 
+import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import keras
 import numpy as np
 
-from scalestudy.data.loading.augment.mixing import two_targets
-from scalestudy.data.loading.augment.reader import FIRST, SECOND, SHARE
-from scalestudy.study.augmentation import parsed
-from scalestudy.study.formula import FormulaTerm
-from scalestudy.tasks.base import DataInfo, Task
+from scalestudy.config.formula import FormulaTerm, WrongFormula, is_formula
+from scalestudy.config.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
+from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.labels import is_of, mean_over_rest, split_ignored, widened
 from scalestudy.util.errors import UserError
+from scalestudy.util.registry import Registry
 
 Loss = Callable[[Any, Any], Any]
 """(targets, outputs) -> losses of shape [B]."""
@@ -84,27 +83,22 @@ def jaccard(data: DataInfo, *, smooth: float = 1.0) -> Loss:
     return tversky(data, alpha=1.0, beta=1.0, smooth=smooth)
 
 
-def focal_tversky(
-    data: DataInfo, *, alpha: float = 0.3, beta: float = 0.7, gamma: float = 4 / 3, smooth: float = 1.0
-) -> Loss:
-    """Mean over classes of (1 − Tversky index)^(1/γ) for each sample (Abraham and Khan 2019)."""
-
-    def losses(targets: Any, outputs: Any) -> Any:
-        missing = 1.0 - _index(data, targets, outputs, alpha, beta, smooth)
-        return keras.ops.mean(keras.ops.maximum(missing, TINY) ** (1.0 / gamma), axis=-1)
-
-    return losses
-
-
-NAMED: dict[str, Callable[..., Loss]] = {
-    "bce": bce, "cross_entropy": cross_entropy, "focal": focal, "dice": dice, "jaccard": jaccard,
-    "tversky": tversky, "focal_tversky": focal_tversky,
-}  # fmt: skip
+NAMED: Registry[Callable[..., Loss]] = Registry(
+    "scalestudy.losses",
+    lambda: {
+        "bce": bce,
+        "cross_entropy": cross_entropy,
+        "focal": focal,
+        "dice": dice,
+        "jaccard": jaccard,
+        "tversky": tversky,
+    },
+)
 
 
 def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
     """Return the weighted sum of losses."""
-    parts = [(term.weight, NAMED[term.name](data, **term.parameters)) for term in terms]
+    parts = [(term.weight, NAMED.get(term.name)(data, **term.parameters)) for term in terms]
 
     def losses(targets: Any, outputs: Any) -> Any:
         values = [
@@ -114,32 +108,6 @@ def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
         return sum(values[1:], values[0])
 
     return losses
-
-
-def with_mixed_loss(task: Task, augment: str, *, masks: bool) -> Task:
-    """Return the task with a loss for mixed samples if `augment` (from the study file) mixes samples.
-
-    The loss is the mean of the losses for both targets, weighted by their shares. For losses linear in the
-    target (cross-entropy) it equals the loss of the mixed target (Zhang 2018, section 2).
-
-    Raises:
-        UserError: If the task defines `training_losses`.
-    """
-    if not two_targets(parsed(augment), masks=masks):
-        return task
-    if task.training_losses is not None:
-        raise UserError(
-            "a task without training_losses for mixed samples (mixup, cutmix)",
-            "a task that computes its losses itself",
-            "Mix the samples in training_losses, or remove mixup and cutmix from train.augment.",
-        )
-
-    def of_both(targets: Any, outputs: Any) -> Any:
-        first, second = task.loss(targets[FIRST], outputs), task.loss(targets[SECOND], outputs)
-        share = keras.ops.cast(targets[SHARE], first.dtype)
-        return share * first + (1 - share) * second
-
-    return replace(task, loss=of_both)
 
 
 def _entropies(data: DataInfo, targets: Any, outputs: Any, smoothing: float) -> Any:
@@ -181,3 +149,77 @@ def _index(data: DataInfo, targets: Any, outputs: Any, alpha: float, beta: float
         both, true, outputs = (ops.sum(values, axis=axes) for values in (both, true, outputs))
     smooth = max(smooth, TINY)
     return (both + smooth) / (both + alpha * (outputs - both) + beta * (true - both) + smooth)
+
+
+def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
+    """Return a loss (targets, outputs) -> [B]; `where` it is defined is for messages.
+
+    `given` is a formula ("0.5*bce + dice"), the name of a Keras loss, a Keras loss or its class, a function
+    (targets, outputs) -> losses [B, ...], or a function of the data that returns any of these.
+
+    Raises:
+        UserError: If the text names no loss, or the loss does not support the given class weights.
+    """
+    if of_data_alone(given):
+        loss = given(data)  # a function that it returns may use the class weights itself
+        return _of_samples(loss) if inspect.isfunction(loss) else loss_of(loss, data, where)
+    if isinstance(given, str) and is_formula(given, LOSSES):
+        terms = _terms(given, where)
+        if data.class_weights is not None:
+            refuse_unweighted(terms)
+        return sum_of(terms, data)
+    if data.class_weights is not None:
+        raise unweighted(getattr(given, "__name__", str(given)))
+    return _of_samples(_of_keras(given, where) if isinstance(given, str) else given)
+
+
+def refuse_no_loss(text: str, where: str) -> None:
+    """Refuse a text that names no loss."""
+    _terms(text, where) if is_formula(text, LOSSES) else _of_keras(text, where)
+
+
+def _terms(text: str, where: str) -> tuple[FormulaTerm, ...]:
+    try:
+        return loss_terms(text)
+    except WrongFormula as wrong:
+        raise UserError(f"{wrong.expected} as the loss", f"{text!r} in {where}", wrong.action) from None
+
+
+def _of_keras(name: str, where: str) -> Any:
+    try:
+        return keras.losses.get(name)
+    except ValueError:
+        try:
+            loss_terms(name)
+        except WrongFormula as wrong:
+            action = f"{wrong.action} Or take the name of one of Keras's losses."
+        raise UserError("the name of a loss", f"{name!r} in {where}", action) from None
+
+
+def _of_samples(given: Any) -> Loss:
+    loss = given() if isinstance(given, type) and issubclass(given, keras.Loss) else given
+    # `call` returns the losses before Keras reduces them to a mean over the batch.
+    values = loss.call if isinstance(loss, keras.Loss) else loss
+    name = getattr(loss, "__name__", type(loss).__name__)
+    pairwise = getattr(keras.losses, name, None) in (loss, type(loss)) and not name.lower().startswith(
+        "sparse"
+    )
+
+    def of_samples(targets: Any, outputs: Any) -> Any:
+        # Expand targets [B, ...] to [B, ..., 1] like the outputs; else Keras would average over samples.
+        if pairwise and len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1:
+            targets = keras.ops.expand_dims(targets, -1)
+        return mean_over_rest(values(targets, outputs))
+
+    return of_samples
+
+
+def of_data_alone(given: Any) -> bool:
+    """Whether `given` is a function with one required parameter, the data."""
+    return inspect.isfunction(given) and len(required(given)) == 1
+
+
+def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters without a default."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter for parameter in parameters if parameter.default is parameter.empty]

@@ -6,12 +6,11 @@ from typing import Any, get_args
 
 import keras
 
-from scalestudy.study.formula import FormulaTerm, WrongFormula, called, suggestion
-from scalestudy.study.metrics import UNKNOWN, Better, Sense, known
-from scalestudy.study.objectives import METRICS, metric_key, metric_term, refuse_unfit
+from scalestudy.config.formula import FormulaTerm, WrongFormula, is_formula, suggestion
+from scalestudy.config.metrics import UNKNOWN, Better, Sense, known
+from scalestudy.config.objectives import METRICS, metric_key, metric_term, refuse_unfit
 from scalestudy.tasks.base import DataInfo, refuse_unknown
 from scalestudy.tasks.histograms import Auroc, AveragePrecision, Ece
-from scalestudy.tasks.image_metrics import BoundaryF1, ObjectAP
 from scalestudy.tasks.label_metrics import (
     F1,
     Accuracy,
@@ -24,17 +23,85 @@ from scalestudy.tasks.label_metrics import (
     Recall,
     TopK,
 )
-from scalestudy.tasks.regression import R2, Mae, Rmse
 from scalestudy.util.errors import UserError
+from scalestudy.util.registry import Registry
+
+
+class Errors(keras.Metric):
+    """Base class: sums of counts, errors and targets over all values of all samples.
+
+    Targets have shape [B, ...] and outputs as many values. All samples must have the same number of values.
+    """
+
+    better, bounded = "lower", False
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name=name or type(self).__name__.lower(), dtype="float64")
+        for sums in ("count", "absolute", "squared", "targets", "target_squares"):
+            setattr(self, sums, self.add_variable((), "zeros", dtype="float64", name=sums))
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add a batch; `sample_weight` is ignored."""
+        ops = keras.ops
+        true = ops.cast(ops.reshape(y_true, (-1,)), "float64")
+        error = ops.cast(ops.reshape(y_pred, (-1,)), "float64") - true
+        for sums, values in (
+            (self.count, ops.ones_like(true)),
+            (self.absolute, ops.abs(error)),
+            (self.squared, ops.square(error)),
+            (self.targets, true),
+            (self.target_squares, ops.square(true)),
+        ):
+            sums.assign_add(ops.sum(values))
+
+
+class Mae(Errors):
+    """Mean absolute error, in the targets' unit."""
+
+    def result(self) -> Any:
+        """Return Σ|error| / number of values."""
+        return self.absolute / self.count
+
+
+class Rmse(Errors):
+    """Root of the mean squared error, in the targets' unit."""
+
+    def result(self) -> Any:
+        """Return √(Σ error² / number of values)."""
+        return keras.ops.sqrt(self.squared / self.count)
+
+
+class R2(Errors):
+    """Coefficient of determination: 1 − Σ error² / Σ (target − mean target)²; 0 if all targets are equal."""
+
+    better = "higher"
+
+    def result(self) -> Any:
+        """Return the coefficient: 1 is perfect, 0 as good as predicting the mean."""
+        scatter = self.target_squares - keras.ops.square(self.targets) / self.count
+        return keras.ops.where(scatter > 0, 1 - self.squared / scatter, 0.0)
+
 
 WAYS = get_args(Better)
-NAMED: dict[str, Callable[..., keras.Metric]] = {
-    "iou": IoU, "dice": Dice, "boundary_f1": BoundaryF1, "object_ap": ObjectAP, "accuracy": Accuracy,
-    "top_k": TopK, "balanced_accuracy": BalancedAccuracy, "precision": Precision, "recall": Recall, "f1": F1,
-    "auroc": Auroc, "average_precision": AveragePrecision, "ece": Ece, "brier": Brier,
-    "confusion_matrix": ConfusionMatrix,
-}  # fmt: skip
-"""Metrics for classes, by their names in study and task files."""
+NAMED: Registry[Callable[..., keras.Metric]] = Registry(
+    "scalestudy.metrics",
+    lambda: {
+        "iou": IoU,
+        "dice": Dice,
+        "accuracy": Accuracy,
+        "top_k": TopK,
+        "balanced_accuracy": BalancedAccuracy,
+        "precision": Precision,
+        "recall": Recall,
+        "f1": F1,
+        "auroc": Auroc,
+        "average_precision": AveragePrecision,
+        "ece": Ece,
+        "brier": Brier,
+        "confusion_matrix": ConfusionMatrix,
+    },
+)
+"""Metrics for classes, by their names in study and task files: (number of classes, ignored value, name=…)."""
 OF_NUMBERS = {"mae": Mae, "rmse": Rmse, "r2": R2}
 """Metrics for numbers, by their names in task files."""
 
@@ -45,8 +112,8 @@ def named_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
     Raises:
         UserError: If the metric does not apply to this data.
     """
-    refuse_unfit([term], data.kind, data.classes)
-    return NAMED[term.name](data.classes, data.ignore, name=metric_key(term), **term.parameters)
+    refuse_unfit([term], data.classes)
+    return NAMED.get(term.name)(data.classes, data.ignore, name=metric_key(term), **term.parameters)
 
 
 def task_metrics(
@@ -134,7 +201,7 @@ def refuse_unknown_metrics(given: Any, file: str) -> None:
         for metric in given.values() if isinstance(given, dict) else given:
             refuse_unknown_metrics(metric, file)
     elif isinstance(given, str):
-        _term(given, file) if _is_ours(given) else _resolved(given, file)
+        _term(given, file) if is_formula(given, METRICS) else _resolved(given, file)
 
 
 def sense_of(metric: Any) -> Sense:
@@ -166,11 +233,9 @@ def _with_ours(given: Any, data: DataInfo, file: Any) -> Any:
         return [_with_ours(metric, data, file) for metric in given]
     # Keras's accuracy accepts more shapes of labels than ours, which only masks need.
     keras_own = not isinstance(given, str) or (given == "accuracy" and data.kind != "masks")
-    return given if keras_own or not _is_ours(given) else named_metric(_term(given, file), data)
-
-
-def _is_ours(text: str) -> bool:
-    return called(text) in METRICS or not text.replace("_", "").isalnum()
+    if keras_own or not is_formula(given, METRICS):
+        return given
+    return named_metric(_term(given, file), data)
 
 
 def _term(text: str, file: Any) -> FormulaTerm:

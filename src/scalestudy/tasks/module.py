@@ -1,6 +1,7 @@
 """A PyTorch nn.Module with the interface of a Keras model, so that one trainer serves both."""
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -59,7 +60,8 @@ class Part:
         for variable in self._learns:
             variable.trainable = value
         for inner in self._module.modules():
-            inner.frozen = not value  # type: ignore[assignment]
+            if isinstance(inner, nn.modules.batchnorm._BatchNorm):
+                inner.frozen = not value  # type: ignore[assignment]
 
     def _flatten_layers(self) -> list["Part"]:
         return [self]
@@ -94,13 +96,15 @@ class ModuleModel:
 
     def __init__(
         self, module: nn.Module, inputs: Described, *, kind: str, precision: str, logits: bool, file: str
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.kind, self.logits, self.name = kind, logits, type(module).__name__
         self._dtype = torch.float64 if precision == "float64" else torch.float32
         self._half = HALF.get(precision)
         self._device = keras.ops.convert_to_tensor(0.0).device
         _refuse_wrapped(module, file)
         self.module = module.to(self._device, self._dtype)
+        self.call: Any = self.module
+        self._norms: list[nn.Module] = []
         self._zeros = map_columns(self._zero, inputs)
         self.losses: list[Any] = []  # of regularisers, which modules do not have
         self.optimizer: Any = None
@@ -110,36 +114,58 @@ class ModuleModel:
                 outputs = self.probabilities(self(self._zeros, training=False))
         except Exception as error:  # raised by the user's classes
             raise UserError(
-                f"model(inputs) of {file} to accept samples of the data", located_error(error),
-                remedy(error, "Correct the module. Its input has shape [B, channels, height, width]."),
-            ) from error  # fmt: skip
+                f"model(inputs) of {file} to accept samples of the data",
+                located_error(error),
+                remedy(error, f"Correct the module. {_received(inputs, kind)}"),
+            ) from error
         if kind != "custom":  # after the first batch, which gives lazy modules their shapes
-            self.module = self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
             for layer in self.module.modules():
                 if isinstance(layer, nn.MaxPool2d):
                     layer.register_forward_hook(_keep_layout)
+        self._norms = [
+            layer for layer in self.module.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)
+        ]
         self.output = keras.tree.map_structure(_symbol, outputs)
         self.outputs: list[Any] = keras.tree.flatten(self.output)
         self.output_names = [f"output_{index}" for index in range(len(self.outputs))]
         parameters = [_parameter(name, value) for name, value in self.module.named_parameters()]
-        self.weights = [*parameters, *self._buffers()]
+        self.buffers = list(self._buffers())
+        self.weights = [*parameters, *self.buffers]
         self.variables = self.weights
         self.named: dict[str, Any] = {variable.name: variable for variable in self.weights}
         self.layers = [
-            Part(name, inner, [self.named[f"{name}.{key}"] for key, _ in inner.named_parameters()
-                               if f"{name}.{key}" in self.named])
-            for name, inner in self.module.named_modules() if name
-        ]  # fmt: skip
+            Part(
+                name,
+                inner,
+                [
+                    self.named[f"{name}.{key}"]
+                    for key, _ in inner.named_parameters()
+                    if f"{name}.{key}" in self.named
+                ],
+            )
+            for name, inner in self.module.named_modules()
+            if name
+        ]
 
     def __call__(self, inputs: Any, training: bool = False) -> Any:
         """Return the module's outputs for inputs [B, ...]; half-precision outputs become float32."""
         self.module.train(training)
+        for layer in self._norms if training else ():
+            if getattr(layer, "frozen", False):
+                layer.eval()
         views = map_columns(self._given, inputs)
         if self._half is None:
-            return self.module(views)
+            return self.call(views)
         with torch.autocast(self._device.type, self._half):
-            outputs = self.module(views)
+            outputs = self.call(views)
         return keras.tree.map_structure(lambda tensor: tensor.float(), outputs)
+
+    def compiled(self) -> "ModuleModel":
+        """Return the same model, whose calls `torch.compile` compiles."""
+        other = copy.copy(self)
+        other.call = torch.compile(self.module)
+        return other
 
     def probabilities(self, outputs: Any) -> Any:
         """Convert outputs to probabilities with channels last, and attach the logits as an attribute."""
@@ -181,17 +207,25 @@ class ModuleModel:
         counts = {f"{path}.weight": sum(of.values()) for path, of in counter.get_flop_counts().items()}
         return [counts.get(f"{self.name}.{variable.name}", 0) // 2 for variable in variables]
 
-    def flops(self, trained: Sequence[Any]) -> float:
-        """Return floating-point operations per sample of a training step; a multiply-add counts as two."""
+    def flops(self, trained: Sequence[Any]) -> float | None:
+        """Return floating-point operations per sample of a training step; a multiply-add counts as two.
+
+        They are counted in evaluation, which changes no state. None if that has no gradient, as for a module
+        that evaluates an average of its weights or sets `torch.set_grad_enabled(self.training)`.
+        """
         parameters = [variable.value for variable in trained]
-        with FlopCounterMode(display=False) as counter:
-            outputs = keras.tree.flatten(self(self._zeros))
-            total: Any = sum(tensor.sum() for tensor in outputs if tensor.requires_grad)
-            # Under the counter, torch.autograd.grad fails if a submodule takes a parameter as its input.
-            total.backward(inputs=parameters)
-        for parameter in parameters:
-            parameter.grad = None
-        return float(counter.get_total_flops())
+        try:
+            with torch.enable_grad(), FlopCounterMode(display=False) as counter:
+                outputs = keras.tree.flatten(self(self._zeros))
+                total: Any = sum(tensor.sum() for tensor in outputs if tensor.requires_grad)
+                # Under the counter, torch.autograd.grad fails if a submodule takes a parameter as its input.
+                total.backward(inputs=parameters)
+            return float(counter.get_total_flops())
+        except Exception:  # raised by the user's classes: a figure beside the result must not lose it
+            return None
+        finally:
+            for parameter in parameters:
+                parameter.grad = None
 
     def save(self, path: str) -> None:
         """Write the module's state dict, for `module.load_state_dict(torch.load(path))`."""
@@ -208,9 +242,10 @@ class ModuleModel:
         alike = (torch.equal(value.cpu(), again[key]) for key, value in state.items())
         if state.keys() != again.keys() or not all(alike):
             raise UserError(
-                "a state dict that is the same after saving and loading", f"a different one of {self.name}",
+                "a state dict that is the same after saving and loading",
+                f"a different one of {self.name}",
                 "Keep all state in parameters and buffers.",
-            )  # fmt: skip
+            )
 
     def restore(self, path: str) -> None:
         """Load the weights that `save` wrote.
@@ -232,13 +267,19 @@ class ModuleModel:
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:  # pickle and PyTorch raise many types
             raise UserError(
-                f"a state dict of PyTorch: {path}", f"{type(error).__name__}: {str(error).splitlines()[0]}",
+                f"a state dict of PyTorch: {path}",
+                f"{type(error).__name__}: {str(error).splitlines()[0]}",
                 "Check that the file is intact. Objects of other classes cannot be loaded safely.",
-            ) from error  # fmt: skip
+            ) from error
         return state
 
     def bounded(self) -> bool:
         """Whether the outputs of two samples of large noise lie in [0, 1]."""
+        outputs = self.of_noise()
+        return bool(((outputs >= 0) & (outputs <= 1)).all())
+
+    def of_noise(self) -> Any:
+        """Return the outputs of two samples of large noise, the same in every process."""
         generator = torch.Generator(self._device).manual_seed(0)
 
         def noise(zeros: Any) -> Any:
@@ -248,8 +289,7 @@ class ModuleModel:
             return 1e3 * torch.randn(size, generator=generator, dtype=zeros.dtype, device=zeros.device)
 
         with torch.no_grad():
-            outputs = self(map_columns(noise, self._zeros), training=False)
-        return bool(((outputs >= 0) & (outputs <= 1)).all())
+            return self(map_columns(noise, self._zeros), training=False)
 
     def _flatten_layers(self) -> list[nn.Module]:
         return list(self.module.modules())
@@ -271,6 +311,15 @@ class ModuleModel:
     def _given(self, tensor: Any) -> Any:
         given = tensor.to(self._dtype) if tensor.is_floating_point() else tensor
         return given.movedim(-1, 1) if self.kind != "custom" else given
+
+
+def _received(inputs: Described, kind: str) -> str:
+    """Say what `forward` receives."""
+    if isinstance(inputs, Mapping):
+        names = ", ".join(f"inputs[{name!r}]" for name in inputs)
+        return f"Its forward(self, inputs) gets one dictionary: {names}."
+    shape = "channels, height, width" if kind != "custom" else ", ".join(map(str, inputs.shape))
+    return f"Its input has shape [B, {shape}]."
 
 
 def is_module(model: Any) -> bool:
@@ -329,6 +378,28 @@ def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> li
             "Remove logits = False, or end the module with a softmax, or a sigmoid of one channel.",
         )
     return []
+
+
+def notes_on_forward(model: ModuleModel, inputs: Any, file: str) -> list[str]:
+    """Return notes if a forward pass in training leaves the training mode, or seeds PyTorch's generator."""
+    states = []
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        for seed in range(2):
+            torch.default_generator.manual_seed(seed)
+            model(inputs, training=True)
+            states.append(torch.get_rng_state())
+    notes = []
+    if not model.module.training:
+        notes.append(
+            f"Note: forward of {file} calls self.eval(): what follows it trains without dropout and with the "
+            "running statistics of batch normalisation. Remove it; evaluations set the mode themselves."
+        )
+    if torch.equal(*states):
+        notes.append(
+            f"Note: forward of {file} seeds PyTorch's generator, so dropout and noise draw the same numbers "
+            "in every step. Remove torch.manual_seed there; the study's seed is set before each step."
+        )
+    return notes
 
 
 def _parameter(name: str, value: Any) -> Any:

@@ -10,12 +10,11 @@ from typing import Any
 import keras
 import torch
 
-from scalestudy.study.objectives import unweighted
+from scalestudy.config.objectives import unweighted
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.labels import mean_over_rest
-from scalestudy.tasks.losses import Loss
+from scalestudy.tasks.losses import Loss, loss_of, of_data_alone
 from scalestudy.tasks.module import ModuleModel, is_module
-from scalestudy.tasks.task_loss import loss_of, of_data_alone
 from scalestudy.util.errors import UserError
 
 

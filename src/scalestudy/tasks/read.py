@@ -10,23 +10,22 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from scalestudy.cluster.environment import process_environment
-from scalestudy.cluster.variables import PROGRESS_TIMEOUT
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.child import Say, answer
 from scalestudy.data.columns import leaves, map_columns
 from scalestudy.data.store.write_custom import SPLITS, Samples, Storing, write_custom
-from scalestudy.hardware.process import end_with
 from scalestudy.measure.hang_detection import Heartbeat
-from scalestudy.study.engines import DEFAULT, engine_traits
-from scalestudy.study.settings import DataSettings, LaunchSettings
+from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.tasks.file import import_file
-from scalestudy.util.errors import ScalestudyError, UserError
-from scalestudy.util.tracebacks import Frame, located_error, user_frame
+from scalestudy.util.errors import UserError
+from scalestudy.util.tracebacks import Frame, user_frame
 
 HEART = Heartbeat()
 """Time of the last progress of `read`."""
@@ -36,11 +35,12 @@ AT_ONCE = 4096
 """Samples of an array that are written in one call."""
 FORMS = (
     "(inputs, targets) or (inputs, targets, groups) as arrays or dictionaries of arrays, samples of these "
-    'from a generator or a tf.data.Dataset, or a dictionary of such with "train" and "validation"'
+    "from a generator, a tf.data.Dataset or a Dataset of PyTorch, or a dictionary of such with "
+    '"train" and "validation"'
 )
 
 
-def store(request: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> None:
+def store(request: dict[str, Any], say: Say) -> None:
     """Run `read` and write its samples; errors of the file propagate."""
     module = import_file(Path(request["file"]))
     given = module.read(DataSettings.model_validate(request["data"]))
@@ -59,14 +59,17 @@ def store(request: dict[str, Any], say: Callable[[dict[str, Any]], None]) -> Non
         getattr(module, "class_names", ()),
     )
     write_custom(
-        samples_of(given), storing, Path(request["folder"]), identity=request["identity"],
-        fingerprint=request["fingerprint"], on_progress=on_progress,
-    )  # fmt: skip
+        samples_of(given),
+        storing,
+        Path(request["folder"]),
+        identity=request["identity"],
+        fingerprint=request["fingerprint"],
+        on_progress=on_progress,
+    )
 
 
-def _watch(file: str, say: Callable[[dict[str, Any]], None]) -> None:
+def _watch(file: str, limit: float, say: Say) -> None:
     """End this process if `read` returns no sample for too long, and report the line it is executing."""
-    limit = float(os.environ.get(PROGRESS_TIMEOUT, LaunchSettings().progress_timeout))
     while (silent := time.monotonic() - HEART.last.since) < limit:
         time.sleep(min(1.0, limit - silent))
     stack = traceback.extract_stack(sys._current_frames()[threading.main_thread().ident or 0])
@@ -75,7 +78,7 @@ def _watch(file: str, say: Callable[[dict[str, Any]], None]) -> None:
         {
             "expected": f"samples from read(data) of {file} within {limit:.0f} s of each other",
             "received": f"none{place and f': it is at {place}'}",
-            "action": f"Give samples by a generator, or set {PROGRESS_TIMEOUT} to more seconds.",
+            "action": "Give samples by a generator, or raise progress_timeout under [launch].",
         }
     )
     os._exit(2)
@@ -125,6 +128,15 @@ def _samples(given: Any, split: str | None) -> Iterator[Samples]:
         return
     if hasattr(given, "as_numpy_iterator"):
         given = given.as_numpy_iterator()
+    if hasattr(given, "collate_fn"):
+        raise UserError(
+            "samples of a Dataset from read(data)",
+            f"batches of a {type(given).__name__}",
+            "Return loader.dataset: batch_size under [train] makes the batches. What collate_fn does to a "
+            "sample belongs into the Dataset; sequences = [...] in the file pads those of different length.",
+        )
+    if not isinstance(given, Iterable) and hasattr(given, "__getitem__") and hasattr(given, "__len__"):
+        given = map(given.__getitem__, range(len(given)))  # a Dataset of PyTorch
     if not isinstance(given, Iterable) or isinstance(given, Mapping | str | np.ndarray):
         raise _another_form(given)
     for sample in given:
@@ -173,32 +185,26 @@ def _another_form(given: Any, what: str = "") -> UserError:
     )
 
 
-def main(text: str) -> NoReturn:
-    """Carry out a request, and exit with code 0, or 2 after an error."""
-    request = json.loads(text)
-    end_with(request["parent"])
+def _action_of(error: BaseException) -> str:
+    # An OSError may come from the user's file or from the cache folder.
+    if isinstance(error, OSError):
+        return "Make what it reads be there, and space in the cache folder."
+    return "Correct it; `python` on the file, with read called, shows more."
+
+
+def _read(request: dict[str, Any], say: Say) -> dict[str, Any]:
     os.environ.update(process_environment(os.environ, engine_traits(DEFAULT), gpus=(), quiet=True).values)
-
-    def say(message: dict[str, Any]) -> None:
-        sys.stdout.write(f"\n{json.dumps({'scalestudy': message})}\n")
-        sys.stdout.flush()
-
-    code = 2
     HEART.enter("read")
-    threading.Thread(target=_watch, args=(request["file"], say), daemon=True).start()
-    try:
-        store(request, say)
-        code = 0
-    except ScalestudyError as error:
-        say({"expected": error.expected, "received": error.received, "action": error.action})
-    except (Exception, SystemExit) as error:
-        # An OSError may come from the user's file or from the cache folder.
-        action = "Correct it; `python` on the file, with read called, shows more."
-        if isinstance(error, OSError):
-            action = "Make what it reads be there, and space in the cache folder."
-        expected = f"read(data) of {request['file']} to give samples"
-        say({"expected": expected, "received": located_error(error), "action": action})
-    os._exit(code)
+    threading.Thread(target=_watch, args=(request["file"], request["within"], say), daemon=True).start()
+    store(request, say)
+    return {}
+
+
+def main(text: str) -> NoReturn:
+    """Carry out a request."""
+    request = json.loads(text)
+    expected = f"read(data) of {request['file']} to give samples"
+    answer(lambda say: _read(request, say), expected, _action_of)
 
 
 if __name__ == "__main__":

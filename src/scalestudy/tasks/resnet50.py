@@ -7,16 +7,20 @@ of the weights; `input_scaling = "pretrained"` scales as that did.
 
 import keras
 
-from scalestudy.study.settings import ResolvedTrain
+from scalestudy.config.settings import ResolvedTrain
 from scalestudy.tasks.applications import PRETRAINED, classifier
 from scalestudy.tasks.base import DataInfo
 
 kind = "classes"
 data = {"image_size": [300, 300], "fit": "stretch"}
 train = {
-    "epochs": 15, "batch_size": 32, "optimizer": "adam", "learning_rate": 1e-4,
-    "weights": "imagenet", "input_scaling": "unit",
-}  # fmt: skip
+    "epochs": 15,
+    "batch_size": 32,
+    "optimizer": "adam",
+    "learning_rate": 1e-4,
+    "weights": "imagenet",
+    "input_scaling": "unit",
+}
 pretrained = [PRETRAINED]
 loss = "cross_entropy"
 metrics = ["accuracy"]

@@ -1,23 +1,19 @@
 """The loss of a task file: one value per sample, and the variables that it trains."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
 import keras
 
-from scalestudy.study.formula import FormulaTerm, WrongFormula, called
-from scalestudy.study.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
 from scalestudy.tasks.base import DataInfo, by_name, refuse_unknown, symbolic, symbolic_outputs
-from scalestudy.tasks.labels import mean_over_rest
-from scalestudy.tasks.losses import Loss, sum_of
+from scalestudy.tasks.losses import Loss, loss_of, of_data_alone, refuse_no_loss
 from scalestudy.util.errors import UserError
 
-OUTPUTS = (
-    "output", "outputs", "logit", "logits", "pred", "preds", "prediction", "predictions", "y_pred", "y_hat",
-)  # fmt: skip
-TARGETS = ("target", "targets", "label", "labels", "true", "truth", "y_true", "y", "gt")
+OUTPUTS = re.compile("(output|logit|pred|prediction)s?|y_pred|y_hat")
+TARGETS = re.compile("(target|label)s?|(y_)?true|truth|y|gt")
 """Usual names of the arguments of a loss, in lower case."""
 
 
@@ -66,34 +62,12 @@ def _refuse_swapped(given: Any, where: str) -> None:
     if not inspect.isfunction(given) or given.__module__.startswith(("torch.", "keras.")):
         return
     names = [name.lower().strip("_") for name in inspect.signature(given).parameters][:2]
-    if len(names) == 2 and names[0] in OUTPUTS and names[1] in TARGETS:
+    if len(names) == 2 and OUTPUTS.fullmatch(names[0]) and TARGETS.fullmatch(names[1]):
         raise UserError(
             f"a loss (targets, outputs) in {where}",
             f"{given.__name__}({', '.join(inspect.signature(given).parameters)})",
             "Swap them: targets come first, as in Keras.",
         )
-
-
-def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
-    """Return a loss (targets, outputs) -> [B]; `where` it is defined is for messages.
-
-    `given` is a formula ("0.5*bce + dice"), the name of a Keras loss, a Keras loss or its class, a function
-    (targets, outputs) -> losses [B, ...], or a function of the data that returns any of these.
-
-    Raises:
-        UserError: If the text names no loss, or the loss does not support the given class weights.
-    """
-    if of_data_alone(given):
-        loss = given(data)  # a function that it returns may use the class weights itself
-        return _of_samples(loss) if inspect.isfunction(loss) else loss_of(loss, data, where)
-    if isinstance(given, str) and _is_ours(given):
-        terms = _terms(given, where)
-        if data.class_weights is not None:
-            refuse_unweighted(terms)
-        return sum_of(terms, data)
-    if data.class_weights is not None:
-        raise unweighted(getattr(given, "__name__", str(given)))
-    return _of_samples(_of_keras(given, where) if isinstance(given, str) else given)
 
 
 def refuse_unknown_loss(given: Any, where: str) -> None:
@@ -105,22 +79,7 @@ def refuse_unknown_loss(given: Any, where: str) -> None:
     for loss in given.values() if isinstance(given, Mapping) else [given]:
         _refuse_swapped(loss, where)
         if isinstance(loss, str):
-            _terms(loss, where) if _is_ours(loss) else _of_keras(loss, where)
-
-
-def _is_ours(text: str) -> bool:
-    """Whether a text is a formula, and no name of Keras's, which has no signs in it.
-
-    Where both have a name, it is ours, which is of samples.
-    """
-    return called(text) in LOSSES or not text.replace("_", "").isalnum()
-
-
-def _terms(text: str, where: str) -> tuple[FormulaTerm, ...]:
-    try:
-        return loss_terms(text)
-    except WrongFormula as wrong:
-        raise UserError(f"{wrong.expected} as the loss", f"{text!r} in {where}", wrong.action) from None
+            refuse_no_loss(loss, where)
 
 
 def summed(losses: Mapping[str, Loss], weights: Mapping[str, float], names: list[str]) -> Loss:
@@ -134,49 +93,9 @@ def summed(losses: Mapping[str, Loss], weights: Mapping[str, float], names: list
     return of_samples
 
 
-def of_data_alone(given: Any) -> bool:
-    """Whether `given` is a function with one required parameter, the data."""
-    return inspect.isfunction(given) and len(required(given)) == 1
-
-
-def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the parameters without a default."""
-    parameters = inspect.signature(function).parameters.values()
-    return [parameter for parameter in parameters if parameter.default is parameter.empty]
-
-
 def _instance(given: Any) -> Any:
     is_class = isinstance(given, type) and issubclass(given, keras.Loss | keras.layers.Layer)
     return given() if is_class else given
-
-
-def _of_keras(name: str, where: str) -> Any:
-    try:
-        return keras.losses.get(name)
-    except ValueError:
-        try:
-            loss_terms(name)
-        except WrongFormula as wrong:
-            action = f"{wrong.action} Or take the name of one of Keras's losses."
-        raise UserError("the name of a loss", f"{name!r} in {where}", action) from None
-
-
-def _of_samples(given: Any) -> Loss:
-    loss = given() if isinstance(given, type) and issubclass(given, keras.Loss) else given
-    # `call` returns the losses before Keras reduces them to a mean over the batch.
-    values = loss.call if isinstance(loss, keras.Loss) else loss
-    name = getattr(loss, "__name__", type(loss).__name__)
-    pairwise = getattr(keras.losses, name, None) in (loss, type(loss)) and not name.lower().startswith(
-        "sparse"
-    )
-
-    def of_samples(targets: Any, outputs: Any) -> Any:
-        # Expand targets [B, ...] to [B, ..., 1] like the outputs; else Keras would average over samples.
-        if pairwise and len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1:
-            targets = keras.ops.expand_dims(targets, -1)
-        return mean_over_rest(values(targets, outputs))
-
-    return of_samples
 
 
 def _build(loss: Any, model: keras.Model, data: DataInfo) -> None:
@@ -207,10 +126,12 @@ def _variables_of(losses: Iterable[Any], file: str) -> list[keras.Variable]:
         elif isinstance(thing, keras.layers.Layer):
             variables.update({id(variable): variable for variable in thing.variables})
         elif hasattr(thing, "named_parameters") and not isinstance(thing, type):  # a PyTorch module
-            variables.update({
-                id(value): keras.Variable(value, dtype=str(value.dtype).removeprefix("torch."), name=name)
-                for name, value in thing.named_parameters()
-            })  # fmt: skip
+            variables.update(
+                {
+                    id(value): keras.Variable(value, dtype=str(value.dtype).removeprefix("torch."), name=name)
+                    for name, value in thing.named_parameters()
+                }
+            )
         elif isinstance(thing, keras.Loss | dict | list | tuple):
             inner = vars(thing) if isinstance(thing, keras.Loss) else thing
             for value in inner.values() if isinstance(inner, dict) else inner:

@@ -20,13 +20,19 @@ def cnn(input_shape: tuple[int, int, int], classes: int) -> nn.Module:
     height, width, channels = input_shape
     return begin_as_keras(
         nn.Sequential(
-            nn.Conv2d(channels, 32, 3), nn.ReLU(),
-            nn.Conv2d(32, 64, 3), nn.ReLU(),
-            nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(),
-            nn.Linear(64 * ((height - 4) // 2) * ((width - 4) // 2), 128), nn.ReLU(), nn.Dropout(0.5),
+            nn.Conv2d(channels, 32, 3),
+            nn.ReLU(),
+            nn.Conv2d(32, 64, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Dropout(0.25),
+            nn.Flatten(),
+            nn.Linear(64 * ((height - 4) // 2) * ((width - 4) // 2), 128),
+            nn.ReLU(),
+            nn.Dropout(0.5),
             nn.Linear(128, classes),
         )
-    )  # fmt: skip
+    )
 
 
 def model(data: DataInfo) -> nn.Module:

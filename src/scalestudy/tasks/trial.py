@@ -2,7 +2,6 @@
 
 import ast
 import difflib
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,24 +12,23 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.config.settings import TrainSettings
 from scalestudy.data.columns import Column, leaves, like, map_columns
-from scalestudy.data.loading.reader import reader_of
+from scalestudy.data.loading.loader import reader_of
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.study.settings import TrainSettings
 from scalestudy.tasks.base import Task, by_name
 from scalestudy.tasks.file import remedy
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.files import contents
 from scalestudy.util.tracebacks import located_error
 
-CLOCK = 1.1
-"""Seconds after which a seed taken from a clock's whole seconds has changed."""
 NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be converted", "Tensor.__array__")
 """Parts of the errors of TensorFlow and Keras when a NumPy function receives a symbolic tensor."""
-OPTIONAL = (
-    "better", "callbacks", "data", "kind", "train", "read", "sequences", "vocabularies", "class_names",
-    "loss_weights", "training_losses", "gradients", "engine", "logits",
-)  # fmt: skip
+_NAMES = """
+    better callbacks data kind train read sequences vocabularies class_names loss_weights training_losses
+    gradients engine logits
+"""
+OPTIONAL = tuple(_NAMES.split())
 """Optional names of a task file; a similar name is reported as a likely misspelling."""
 TRAINING = TrainSettings.model_fields.keys() - {"loss", "metrics"}
 """Keys of [train] that a task file can set only in its dictionary `train`."""
@@ -45,6 +43,28 @@ def forward(task: Task, prepared: Prepared, file: str) -> Any:
     inputs, _ = two_samples(prepared)
     with _explained(f"model(inputs) of {file} to take samples of the data", inputs):
         return task.model(inputs, training=False)
+
+
+def refuse_weights(task: Task, file: str, given: str | None) -> None:
+    """Refuse a model without weights to train, or with weights that are no finite numbers.
+
+    Raises:
+        UserError: Names the task, and `given`, the file of initial weights.
+    """
+    if not task.trained:
+        raise UserError(
+            f"a model with weights to train from model(data) in {file}",
+            "none",
+            "Give it a layer with weights, and leave some trainable.",
+        )
+    weights = task.model.get_weights()
+    wrong = sum(not np.isfinite(each).all() for each in weights)
+    if wrong:
+        raise UserError(
+            "initial weights that are finite numbers",
+            f"NaN or infinity in {wrong} of the {len(weights)} arrays of {given or file}",
+            "Name other weights." if given else "Correct the initial values of its layers.",
+        )
 
 
 def try_task(engine: Any, task: Task, prepared: Prepared, outputs: Any, file: str) -> None:
@@ -91,8 +111,10 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
         if (key := {"optimiser": "optimizer", "lr": "learning_rate"}.get(name, name)) in TRAINING
     ]
     if not isinstance(task.model, keras.Model):
-        from scalestudy.tasks.module import note_on_logits
+        from scalestudy.tasks.module import note_on_logits, notes_on_forward
 
+        if task.training_losses is None:
+            notes += notes_on_forward(task.model, two_samples(prepared)[0], str(module.__file__))
         return notes + note_on_logits(
             task.model, outputs, getattr(module, "loss", None), str(module.__file__)
         )
@@ -132,7 +154,7 @@ def _left_over(module: ModuleType) -> set[str]:
 
 
 def note_on_weights(build: Callable[[], keras.Model], file: str) -> list[str]:
-    """Return a note if a model's initial weights change from the same seed a second later, or with none."""
+    """Return a note if a model's initial weights differ from the same seed, or do not from another one."""
 
     def weights(seed: int) -> list[tuple[str, NDArray[Any]]]:
         keras.utils.set_random_seed(seed)
@@ -143,7 +165,6 @@ def note_on_weights(build: Callable[[], keras.Model], file: str) -> list[str]:
         return next((path for (path, one), (_, other) in pairs if not np.array_equal(one, other)), None)
 
     first = weights(0)
-    time.sleep(CLOCK)
     other = changed(weights(0))
     if other is None:
         drawn = next((path for path, value in first if np.unique(value).size > 2), None)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.data.columns import leaves, map_columns
-from scalestudy.data.loading.reader import Reader
-from scalestudy.data.splits.split import Split
+from scalestudy.data.loading.loader import Reader
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import engine_of
 from scalestudy.engines.group import RemoteRows
@@ -22,8 +21,8 @@ from scalestudy.hardware.cores import granted
 from scalestudy.launch.failures import lost_workers, sentence
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.hang_detection import SERVING
-from scalestudy.study.engines import engine_traits
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.training.devices import OwnPart, joined_workers, set_up
 from scalestudy.training.reading import read_rows, readers
 from scalestudy.training.run import run_joined
@@ -49,28 +48,27 @@ def run(part: OwnPart) -> None:
 
 def _coordinate(part: OwnPart) -> None:
     folder, point = part.folder, part.point
-    files = point.needed_files()
-    prepared, split = Prepared.open(files.prepared), Split.load(files.split)
+    prepared = Prepared.open(point.needed_files().prepared)
     with part.clock.phase("join"):
         while len([sign for sign in folder.signs() if sign.phase == SERVING]) < part.placement.size - 1:
             _refuse_lost(folder)
             time.sleep(LOOK_EVERY)
     engine, joined = joined_workers(part)
     folder.joined.touch()
-    changed, plain = readers(point, prepared, split.train)
+    changed, plain = readers(point, prepared)
     joined.replicas.remote = RemoteRows(
-        _forms(prepared, changed), _forms(prepared, plain),
+        _forms(prepared, changed),
+        _forms(prepared, plain),
         watch=lambda: _refuse_lost(folder),
-    )  # fmt: skip
+    )
     run_joined(part, engine, joined, lost=lambda: len(lost_workers(folder)))
     folder.let_go()
 
 
 def _serve(part: OwnPart) -> None:
     folder, point, placement, clock = part.folder, part.point, part.placement, part.clock
-    files, threads = point.needed_files(), len(granted())
-    prepared, split = Prepared.open(files.prepared), Split.load(files.split)
-    changed, plain = readers(point, prepared, split.train)
+    prepared, threads = Prepared.open(point.needed_files().prepared), len(granted())
+    changed, plain = readers(point, prepared)
 
     def read(rows: NDArray[np.int64], epochs: NDArray[np.int64]) -> list[NDArray[Any]]:
         """Return the arrays of the inputs, then of the targets, in the order of `rows`."""

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.splits.split import Split
+from scalestudy.config.point import Point
+from scalestudy.data.split import Split
 from scalestudy.engines.base import Trainer, Values, Variable
 from scalestudy.engines.group import Group
-from scalestudy.study.point import Point
 from scalestudy.util.files import replacing
 
 

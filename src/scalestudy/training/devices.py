@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.config.point import Point
 from scalestudy.engines.base import Engine, engine_of
 from scalestudy.engines.group import Group, Joined, join
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.engines import engine_traits
-from scalestudy.study.point import Point
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.imports import without_unused
 
@@ -46,9 +46,12 @@ def joined_workers(part: OwnPart) -> tuple[Engine, Joined]:
         set_up(engine, point, threads=len(cores.granted()), device=device, gpus=part.gpus)
     with clock.phase("join"):
         joined = join(
-            point.implementation, part.placement,
-            workers=point.workers, device=device, communication=point.launch.communication,
-        )  # fmt: skip
+            point.implementation,
+            part.placement,
+            workers=point.workers,
+            device=device,
+            communication=point.launch.communication,
+        )
     return engine, joined
 
 

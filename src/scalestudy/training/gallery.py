@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.config.metrics import Better
 from scalestudy.data.images import pictures
-from scalestudy.data.loading.order import Indices
-from scalestudy.data.loading.reader import reader_of
+from scalestudy.data.loading.loader import reader_of
+from scalestudy.data.loading.slices import Indices
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.data.types import IGNORE
 from scalestudy.engines.base import Inference, Trainer
-from scalestudy.study.gallery_record import GalleryRecord, GallerySample
-from scalestudy.study.metrics import Better
-from scalestudy.study.model_record import ModelRecord
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.gallery_record import GalleryRecord, GallerySample
+from scalestudy.store.model_record import ModelRecord
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.training.probabilities import are_logits, classes_of, probabilities
 from scalestudy.training.reading import read_rows
 from scalestudy.util.files import write_atomically
@@ -37,9 +37,12 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    losses: NDArray[np.float64], qualities: NDArray[np.float64], metric: str, better: Better | None,
+    losses: NDArray[np.float64],
+    qualities: NDArray[np.float64],
+    metric: str,
+    better: Better | None,
     count: int,
-) -> list[Chosen]:  # fmt: skip
+) -> list[Chosen]:
     """Select the best, median and worst samples, `count` of each, by loss and by quality; lowest loss first.
 
     `losses` and `qualities` have shape [M]. Quality is ignored if all values are NaN or `better` is None.
@@ -66,9 +69,15 @@ def choose(
 
 
 def gallery_of(
-    model: Inference, record: ModelRecord, prepared: Prepared, rows: Indices, *, count: int,
-    better: Better | None, of: int,
-) -> GalleryRecord:  # fmt: skip
+    model: Inference,
+    record: ModelRecord,
+    prepared: Prepared,
+    rows: Indices,
+    *,
+    count: int,
+    better: Better | None,
+    of: int,
+) -> GalleryRecord:
     """Evaluate `rows` (shape [M], from a validation set of `of` rows) and show `count` of each kind."""
     metric = record.metric or "quality"
     losses, qualities = [], []
@@ -92,9 +101,15 @@ def gallery_of(
         )
         samples.append(_with_pictures(shown, inputs[0], targets[0], values, prepared.class_names))
     return GalleryRecord(
-        kind=prepared.kind, metric=metric, better=better, considered=len(rows), of=of,
-        weights=record.weights, class_names=list(prepared.class_names), samples=samples,
-    )  # fmt: skip
+        kind=prepared.kind,
+        metric=metric,
+        better=better,
+        considered=len(rows),
+        of=of,
+        weights=record.weights,
+        class_names=list(prepared.class_names),
+        samples=samples,
+    )
 
 
 def _with_pictures(
@@ -105,10 +120,12 @@ def _with_pictures(
         best = int(np.argmax(values))
         return sample.model_copy(
             update={
-                "truth": names[int(target)], "predicted": names[best], "probability": float(values[best]),
+                "truth": names[int(target)],
+                "predicted": names[best],
+                "probability": float(values[best]),
                 "pictures": {"image": _picture(seen)},
             }
-        )  # fmt: skip
+        )
     predicted = classes_of(values)
     # Ignored pixels are not part of the image.
     predicted = np.where(target == IGNORE, np.uint8(0), predicted)
@@ -153,9 +170,14 @@ def leave(folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices
         return
     try:
         made = gallery_of(
-            trainer.inference(), record, prepared, some(rows, int(np.prod(prepared.input_shape[:2]))),
-            count=1, better=trainer.sense.better, of=len(rows),
-        )  # fmt: skip
+            trainer.inference(),
+            record,
+            prepared,
+            some(rows, int(np.prod(prepared.input_shape[:2]))),
+            count=1,
+            better=trainer.sense.better,
+            of=len(rows),
+        )
         text = made.model_dump_json()
         while len(text) > BYTES and made.samples:
             made = made.model_copy(update={"samples": made.samples[:-1]})

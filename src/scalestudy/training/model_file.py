@@ -9,18 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
+from scalestudy.config.catalog import has_name
+from scalestudy.config.metrics import Better, gain, known
+from scalestudy.config.point import Point
 from scalestudy.data.columns import leaves
-from scalestudy.data.loading.reader import reader_of
+from scalestudy.data.loading.loader import reader_of
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.catalog import has_name
-from scalestudy.study.metrics import Better, gain, known
-from scalestudy.study.model_record import BestRecord, ModelRecord
-from scalestudy.study.point import Point
-from scalestudy.study.record_file import file_checksum
-from scalestudy.study.records import EpochRecord
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.model_record import BestRecord, ModelRecord
+from scalestudy.store.record_file import file_checksum
+from scalestudy.store.records import EpochRecord
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.training.checkpoint import Position
 from scalestudy.training.session import Session
 from scalestudy.util.errors import RunError, UserError
@@ -30,13 +30,20 @@ def record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
     """Describe the models of a run: task, inputs, classes, data and training settings."""
     (_, dtype), *_ = leaves(reader_of(prepared).forms(np.array([0]))[0])
     return ModelRecord(
-        engine=point.engine, task=point.task,
-        task_checksum="" if has_name(point.task) else file_checksum(Path(point.task)), kind=prepared.kind,
-        input_shape=() if prepared.kind == "custom" else prepared.input_shape, dtype=dtype.name,
-        scale=prepared.scale or 1.0, class_names=list(prepared.class_names), ignore=prepared.ignore,
-        data=point.data.model_dump(mode="json"), train=point.train.model_dump(mode="json"),
-        class_weights=point.class_weights, metric=metric,
-    )  # fmt: skip
+        engine=point.engine,
+        task=point.task,
+        task_checksum="" if has_name(point.task) else file_checksum(Path(point.task)),
+        kind=prepared.kind,
+        input_shape=() if prepared.kind == "custom" else prepared.input_shape,
+        dtype=dtype.name,
+        scale=prepared.scale or 1.0,
+        class_names=list(prepared.class_names),
+        ignore=prepared.ignore,
+        data=point.data.model_dump(mode="json"),
+        train=point.train.model_dump(mode="json"),
+        class_weights=point.class_weights,
+        metric=metric,
+    )
 
 
 def try_saving(folder: RunFolder, trainer: Trainer) -> None:

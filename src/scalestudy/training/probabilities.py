@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.data.types import IGNORE
-from scalestudy.study.model_record import ModelRecord
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]

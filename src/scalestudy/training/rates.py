@@ -1,27 +1,35 @@
 """The learning rate of every step as a table, from scaling, warm-up and schedule."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.study.point import Point
+from scalestudy.config.point import Point
 
-PUBLISHED_STEPS = ((0.4, 1 / 2), (0.6, 1 / 4), (0.75, 1 / 8))
-"""(share of steps done, factor): ½ from epoch 80, ¼ from 120, ⅛ from 150 of 200 (Zenodo 7639190)."""
+FactorSteps = Sequence[tuple[float, float]]
+"""Pairs of a share of the steps, and the factor of the rate from there on."""
+PUBLISHED_STEPS: FactorSteps = ((0.4, 1 / 2), (0.6, 1 / 4), (0.75, 1 / 8))
+"""½ from epoch 80, ¼ from 120, ⅛ from 150 of 200 (Zenodo 7639190)."""
 
 
 def rates_of(point: Point, steps_per_epoch: int) -> NDArray[np.float64]:
     """Return the learning rate of each step of a point's run, shape [steps]."""
     train, steps = point.train, point.train.epochs * steps_per_epoch
     rates = rate_table(
-        base=train.learning_rate, kappa=point.batch_ratio, scaling=train.learning_rate_scaling,
-        schedule=train.schedule, steps=steps,
+        base=train.learning_rate,
+        kappa=point.batch_ratio,
+        scaling=train.learning_rate_scaling,
+        schedule=train.schedule,
+        steps=steps,
         warmup=warmup_length(
-            warmup_steps=train.warmup_steps, warmup_epochs=train.warmup_epochs,
-            steps_per_epoch=steps_per_epoch, steps=steps,
+            warmup_steps=train.warmup_steps,
+            warmup_epochs=train.warmup_epochs,
+            steps_per_epoch=steps_per_epoch,
+            steps=steps,
         ),
-    )  # fmt: skip
+    )
     if train.frozen_epochs:
         rates[train.frozen_epochs * steps_per_epoch :] *= train.unfrozen_rate
     return rates
@@ -38,8 +46,13 @@ def peak_rate(base: float, kappa: float, scaling: str) -> float:
 
 def rate_table(
     *,
-    base: float, kappa: float, scaling: str, schedule: str, steps: int, warmup: int,
-) -> NDArray[np.float64]:  # fmt: skip
+    base: float,
+    kappa: float,
+    scaling: str,
+    schedule: str | FactorSteps,
+    steps: int,
+    warmup: int,
+) -> NDArray[np.float64]:
     """Return the learning rate of each step, shape [steps].
 
     During warm-up the rate rises linearly to the scaled rate: from the unscaled rate if scaling raised it
@@ -62,7 +75,9 @@ def warmup_length(*, warmup_steps: int, warmup_epochs: float, steps_per_epoch: i
     return min(steps, warmup_steps or round(warmup_epochs * steps_per_epoch))
 
 
-def _factor(schedule: str, done: NDArray[np.float64], overall: NDArray[np.float64]) -> NDArray[np.float64]:
+def _factor(
+    schedule: str | FactorSteps, done: NDArray[np.float64], overall: NDArray[np.float64]
+) -> NDArray[np.float64]:
     if schedule == "constant":
         return np.ones_like(done)
     if schedule == "linear":
@@ -70,6 +85,6 @@ def _factor(schedule: str, done: NDArray[np.float64], overall: NDArray[np.float6
     if schedule == "cosine":
         return (1 + np.cos(np.pi * done)) / 2
     factor = np.ones_like(done)
-    for start, value in PUBLISHED_STEPS:
+    for start, value in PUBLISHED_STEPS if isinstance(schedule, str) else schedule:
         factor[overall >= start] = value
     return factor

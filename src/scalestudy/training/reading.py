@@ -5,17 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.config.augmentation import parsed
+from scalestudy.config.point import Point
 from scalestudy.data.columns import Form, map_columns, sample_bytes
-from scalestudy.data.loading.augment.reader import Augmented
-from scalestudy.data.loading.buffers import Buffers
-from scalestudy.data.loading.loader import Loader, Stage
-from scalestudy.data.loading.order import Indices
-from scalestudy.data.loading.reader import Reader, reader_of
+from scalestudy.data.loading.augment import Augmented
+from scalestudy.data.loading.loader import Buffers, Loader, Reader, Stage, reader_of
+from scalestudy.data.loading.slices import Indices
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Replicas
 from scalestudy.hardware.page_locked import PageLocking
-from scalestudy.study.augmentation import parsed
-from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
 
 SMALL_STEP = 2**20
@@ -23,30 +21,57 @@ SMALL_STEP = 2**20
 STEPS_PER_CALL = 8
 
 
-def loaders(
-    point: Point, prepared: Prepared, replicas: Replicas, steps: int, stage: Stage, training: Indices,
-    locking: PageLocking | None = None,
-) -> tuple[Loader, Loader]:  # fmt: skip
-    """Return the loaders for training and for evaluation. They never run at once, so they share buffers.
+LARGEST_STATISTICS_BATCH = 32
+"""Maximum number of samples of which a worker computes batch-norm statistics at once."""
 
-    On GPUs `locking` page-locks these buffers.
+
+def loaders(
+    point: Point,
+    prepared: Prepared,
+    replicas: Replicas,
+    steps: int,
+    stage: Stage,
+    locking: PageLocking | None = None,
+) -> tuple[Loader, Loader, Loader]:
+    """Return the loaders for training, for evaluation and for batch-norm statistics.
+
+    They never run at once, so they share buffers. On GPUs `locking` page-locks these buffers.
     """
     buffers = [Buffers(locking) for _ in replicas.slices]
-    changed, reader = readers(point, prepared, training)
+    changed, reader = readers(point, prepared)
     if replicas.remote:
         changed = reader = RowNumbers()
 
-    def loader(reader: Reader, global_batch: int, steps_per_call: int) -> Loader:
+    def loader(reader: Reader, global_batch: int, steps_per_call: int, whole: int | None = None) -> Loader:
         return Loader(
-            reader, slices=replicas.slices, workers=replicas.workers,
-            global_batch=global_batch, steps_per_call=steps_per_call, stage=stage, buffers=buffers,
+            reader,
+            slices=replicas.slices,
+            workers=replicas.workers,
+            global_batch=global_batch,
+            steps_per_call=steps_per_call,
+            stage=stage,
+            buffers=buffers,
             lanes=lanes_of(prepared),
-        )  # fmt: skip
+            whole=whole,
+        )
 
     together = steps_per_call(point, sample_bytes(reader.forms(np.arange(1))[0]), steps)
     if point.train.steps_per_call is None and prepared.has_sequences:
         together = 1  # each batch is padded to its own longest sequence
-    return loader(changed, point.update_batch, together), loader(reader, point.micro_batch * replicas.size, 1)
+    batch = statistics_batch(point)
+    return (
+        loader(changed, point.update_batch, together),
+        loader(reader, point.micro_batch * replicas.size, 1),
+        loader(reader, batch * replicas.size, 1, batch),
+    )
+
+
+def statistics_batch(point: Point) -> int:
+    """Return the samples of which a worker computes batch-norm statistics at once.
+
+    It is the same for every number of workers and micro-batches, so that equal weights have equal statistics.
+    """
+    return min(point.train.batch_size, LARGEST_STATISTICS_BATCH)
 
 
 class RowNumbers:
@@ -62,7 +87,7 @@ class RowNumbers:
         targets[:] = -1 if epoch is None else epoch
 
 
-def readers(point: Point, prepared: Prepared, training: Indices) -> tuple[Reader, Reader]:
+def readers(point: Point, prepared: Prepared) -> tuple[Reader, Reader]:
     """Return the readers of a point's rows for training, with augmentation if any, and for evaluation."""
     reader = reader_of(prepared)
     operations = parsed(point.train.augment)
@@ -74,9 +99,7 @@ def readers(point: Point, prepared: Prepared, training: Indices) -> tuple[Reader
                 "samples of the task's own read(data)",
                 "Remove train.augment, and augment in the model or in training_losses.",
             )
-        changed = Augmented(
-            reader, operations, seed=point.seed, scale=prepared.scale, candidates=training,
-        )  # fmt: skip
+        changed = Augmented(reader, operations, seed=point.seed, scale=prepared.scale)
     return changed, reader
 
 

@@ -4,22 +4,31 @@ import datetime
 import math
 from collections.abc import Sequence
 
+from scalestudy.config.metrics import Sense, gain
+from scalestudy.config.point import Point
 from scalestudy.engines.base import Flops, Trainer
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.usage import Usage
-from scalestudy.study.metrics import Sense, gain
-from scalestudy.study.point import Point
-from scalestudy.study.records import EpochRecord, Result
-from scalestudy.study.usage import GpuUse
+from scalestudy.store.records import EpochRecord, Result
+from scalestudy.store.usage import GpuUse
 from scalestudy.training.evaluation import Chance, Measured
 from scalestudy.training.session import Session
 
 
 def result_of(
-    session: Session, records: list[EpochRecord], validation: Measured, test: Measured, chance: Chance,
-    digest: str, usages: Sequence[Usage], whole: bool, flops: Flops, clock: PhaseClock,
-    model_missing: str | None, workers_lost: int,
-) -> Result:  # fmt: skip
+    session: Session,
+    records: list[EpochRecord],
+    validation: Measured,
+    test: Measured,
+    chance: Chance,
+    digest: str,
+    usages: Sequence[Usage],
+    whole: bool,
+    flops: Flops,
+    clock: PhaseClock,
+    model_missing: str | None,
+    workers_lost: int,
+) -> Result:
     """Return the result of a finished run.
 
     `validation` was measured with the saved weights. `usages` has one entry per process, which includes the
@@ -28,40 +37,80 @@ def result_of(
     point, split, metric = session.point, session.split, session.metric
     steady = [record for record in records[1:] if not record.resumed]
     seconds = sum(record.train_seconds for record in steady)
-    best = best_epoch(records, metric, session.trainer.sense)
+    timing = session.timer.record(session) if session.timer else None
+    if timing is None:
+        best = best_epoch(records, metric, session.trainer.sense)
+        quality = {
+            "quality": validation.values[metric],
+            "validation": validation.values,
+            "test": test.values,
+            "validation_matrices": validation.matrices,
+            "test_matrices": test.matrices,
+            "best_quality": best.validation[metric],
+            "best_epoch": best.epoch,
+            "throughput": sum(record.samples for record in steady) / seconds if steady else None,
+        }
+    else:  # it has hardly learned
+        quality = {"throughput": timing.steps * len(split.train) / session.steps / timing.seconds}
     gpus = [usage.gpu_uses(rank) for rank, usage in enumerate(usages)]
     return Result(
-        name=point.name, engine=point.engine, strategy=point.strategy, implementation=point.implementation,
+        name=point.name,
+        engine=point.engine,
+        strategy=point.strategy,
+        implementation=point.implementation,
         communication=session.group.communication,
-        local_steps=point.train.local_steps if point.workers > 1 else 1, workers=point.workers,
-        seed=point.seed, swept=point.swept, per_worker_batch=point.per_worker_batch,
-        global_batch=point.global_batch, epochs=len(records), updates=session.updates,
-        samples_processed=sum(record.samples for record in records), training_samples=len(split.train),
-        throughput=sum(record.samples for record in steady) / seconds if steady else None,
-        steady_epochs=len(steady), training_seconds=session.elapsed, wall_seconds=clock.wall,
-        restarts=session.restarts, phases=clock.phases(), metric=metric, better=session.trainer.sense.better,
-        bounded=session.trainer.sense.bounded, quality=validation.values[metric],
-        quality_split=split.quality_split, quality_labels=chance.labels, constant_quality=chance.quality,
-        validation=validation.values, test=test.values, validation_matrices=validation.matrices,
-        test_matrices=test.matrices, class_names=list(session.class_names),
-        class_weights=point.class_weights and list(point.class_weights), best_quality=best.validation[metric],
-        best_epoch=best.epoch, parameters=session.trainer.parameters,
+        local_steps=point.train.local_steps if point.workers > 1 else 1,
+        workers=point.workers,
+        seed=point.seed,
+        swept=point.swept,
+        per_worker_batch=point.per_worker_batch,
+        global_batch=point.global_batch,
+        epochs=len(records),
+        updates=session.updates,
+        samples_processed=sum(record.samples for record in records),
+        training_samples=len(split.train),
+        steady_epochs=len(steady),
+        training_seconds=session.elapsed,
+        wall_seconds=clock.wall,
+        restarts=session.restarts,
+        phases=clock.phases(),
+        metric=metric,
+        better=session.trainer.sense.better,
+        bounded=session.trainer.sense.bounded,
+        quality_split=split.quality_split,
+        quality_labels=chance.labels,
+        constant_quality=chance.quality,
+        class_names=list(session.class_names),
+        class_weights=point.class_weights and list(point.class_weights),
+        timing=timing,
+        **quality,
+        parameters=session.trainer.parameters,
         bucket_bytes=exchanged_bytes(point, session.trainer),
         bucket_work=[bucket.work for bucket in session.trainer.buckets if bucket.work is not None],
-        precision=point.train.precision, weights=point.train.weights, input_scaling=point.train.input_scaling,
-        deterministic=point.train.deterministic, weights_digest=digest, model_missing=model_missing,
-        workers_lost=workers_lost, oversubscribed=point.oversubscribed,
+        precision=point.train.precision,
+        weights=point.train.weights,
+        input_scaling=point.train.input_scaling,
+        deterministic=point.train.deterministic,
+        weights_digest=digest,
+        model_missing=model_missing,
+        initial_statistics=session.initial_statistics,
+        workers_lost=workers_lost,
+        oversubscribed=point.oversubscribed,
         peak_memory_bytes=[int(usage.peak_memory) for usage in usages],
         cpu_percent=[usage.cpu_percent for usage in usages],
         gpu_percent=[percent for uses in gpus if (percent := mean_percent(uses)) is not None],
         gpus=[use for uses in gpus for use in uses],
         processes=[usage.process_use(rank) for rank, usage in enumerate(usages)],
         nodes=[usage.node_use(rank) for rank, usage in enumerate(usages) if usage.node],
-        usage_of="run" if whole else "last process", flops_per_sample=flops.per_sample,
-        flops_uncounted=list(flops.uncounted), began=session.began, order=point.turn and point.turn.order,
-        place=point.turn and point.turn.place, hosts=sorted(session.hosts),
+        usage_of="run" if whole else "last process",
+        flops_per_sample=flops.per_sample,
+        flops_uncounted=list(flops.uncounted),
+        began=session.began,
+        order=point.turn and point.turn.order,
+        place=point.turn and point.turn.place,
+        hosts=sorted(session.hosts),
         finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    )  # fmt: skip
+    )
 
 
 def exchanged_bytes(point: Point, trainer: Trainer) -> list[int]:

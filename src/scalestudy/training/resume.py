@@ -8,7 +8,7 @@ import numpy as np
 
 from scalestudy.engines.group import Group
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import checkpoint
 from scalestudy.training.checkpoint import Position, UnusableError
 from scalestudy.training.session import Session
@@ -116,8 +116,9 @@ class Keeper:
                 self._session.go_on(position, checkpoint.read_values(self._folder.checkpoint))
             print(
                 f"scalestudy: continues in epoch {position.epoch + 1} after step {position.step} "
-                f"(restart {self._session.restarts})", flush=True,
-            )  # fmt: skip
+                f"(restart {self._session.restarts})",
+                flush=True,
+            )
         self._agreement = CheckpointConsensus(self._folder.stop.exists, self._group)
         return position
 
@@ -158,6 +159,7 @@ class Keeper:
             position, values = self._session.checkpoint()
             if self._group.rank == 0:
                 self._folder.refuse_other_job()
+                self._folder.sync_epochs()
                 checkpoint.write(self._folder.checkpoint, position, values, self._fingerprint)
         if decision.stop and not self._session.over:
             # In a ring, other ranks may still read from a rank whose sum is complete.

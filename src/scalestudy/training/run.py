@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy.data.splits.split import Split
+from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine
 from scalestudy.engines.group import Joined
@@ -17,10 +17,10 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.usage import Usage
 from scalestudy.measure.utilisation import Utilisation
-from scalestudy.study.engines import engine_traits
-from scalestudy.study.record_file import CHECKSUMS
-from scalestudy.study.records import EpochRecord, Progress, Result
-from scalestudy.study.store import RunFolder
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.store.record_file import CHECKSUMS
+from scalestudy.store.records import EpochRecord, Progress, Result
+from scalestudy.store.study_folder import RunFolder
 from scalestudy.training import gallery, model_file
 from scalestudy.training.checkpoint import Position
 from scalestudy.training.devices import OwnPart, joined_workers, refuse_shared_gpus
@@ -33,6 +33,8 @@ from scalestudy.util.errors import RunError
 
 PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""
+PROGRESS_EVERY_IN_JOB = 5.0
+"""The same in a job, on a file system that many jobs share."""
 
 
 class Reporter:
@@ -51,11 +53,15 @@ class Reporter:
         """How often the run continued from a checkpoint, including several times from the same one."""
         known = [record.validation[session.metric] for record in self.records if record.validation]
         self._last = Progress(
-            phase="start-up", epoch=position.epoch if position else 0, epochs=session.epochs,
-            step=position.step if position else 0, steps=session.steps,
+            phase="start-up",
+            epoch=position.epoch if position else 0,
+            epochs=session.epochs,
+            step=position.step if position else 0,
+            steps=session.steps,
             quality=known[-1] if known else None,
-            restarts=self.restarts, updated=0,
-        )  # fmt: skip
+            restarts=self.restarts,
+            updated=0,
+        )
 
     def phase(self, phase: str) -> None:
         """Record that the run has entered a phase."""
@@ -63,16 +69,21 @@ class Reporter:
 
     def moment(self, moment: Moment) -> None:
         """Record the progress after a call, at most once every `PROGRESS_EVERY` seconds."""
-        if time.monotonic() - self._written < PROGRESS_EVERY:
+        every = PROGRESS_EVERY_IN_JOB if self._folder.in_job else PROGRESS_EVERY
+        if time.monotonic() - self._written < every:
             return
         throughput = moment.samples / moment.seconds if moment.seconds else None
         epochs_left = self._session.epochs - moment.epoch + 1
         steps_left = epochs_left * moment.steps - moment.step
         self._write(
-            phase="training", epoch=moment.epoch, step=moment.step, throughput=throughput,
+            phase="training",
+            epoch=moment.epoch,
+            step=moment.step,
+            throughput=throughput,
             seconds_left=steps_left * moment.seconds / moment.step + epochs_left * self._between,
-            cpu_percent=self._cpu_percent(), gpu_percent=self._session.gpu_percent(),
-        )  # fmt: skip
+            cpu_percent=self._cpu_percent(),
+            gpu_percent=self._session.gpu_percent(),
+        )
 
     def epoch(self, record: EpochRecord) -> None:
         """Record a finished epoch."""
@@ -85,9 +96,13 @@ class Reporter:
         self._ended = now
         left = (self._session.epochs - record.epoch) * (record.train_seconds + self._between)
         self._write(
-            phase="training", epoch=record.epoch, step=record.steps, quality=quality,
-            throughput=record.samples / record.train_seconds, seconds_left=left,
-        )  # fmt: skip
+            phase="training",
+            epoch=record.epoch,
+            step=record.steps,
+            quality=quality,
+            throughput=record.samples / record.train_seconds,
+            seconds_left=left,
+        )
 
     def _cpu_percent(self) -> float:
         """Return how much of its granted cores this process has used since the last call, in per cent."""
@@ -126,12 +141,16 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined, lost: Callable[[],
     folder, point, placement, clock, device = part.folder, part.point, part.placement, part.clock, part.device
     group, cpus = joined.group, granted()
     utilisation = Utilisation(
-        len(cpus), part.gpus, node=placement.local_rank == 0, allocated=partial(engine.allocated, device)
+        len(cpus), part.gpus, node=placement.local_rank == 0, memory=partial(engine.gpu_memory, device)
     )
     record = rank_record(
-        placement, engine_traits(point.engine), threads=len(cpus), devices=engine.devices(device),
-        build=engine.build_record() | group.build_record(), unmeasured=utilisation.reasons(),
-    )  # fmt: skip
+        placement,
+        engine_traits(point.engine),
+        threads=len(cpus),
+        devices=engine.devices(device),
+        build=engine.build_record() | group.build_record(),
+        unmeasured=utilisation.reasons(),
+    )
     folder.write_rank(record)
     refuse_shared_gpus(group, record.device_uuids)
     files = point.needed_files()
@@ -156,28 +175,39 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined, lost: Callable[[],
         return
     if reporter:
         reporter.phase("evaluation")
-    validation = session.validation()
-    test = session.measure(split.test) if len(split.test) else Measured({}, {})
-    with clock.phase("proof"):
-        digests = session.digests()
-        (rows,) = group.gather([np.array([utilisation.usage().row()])])
-    if joined.replicas.remote:
-        session.hosts |= {record.host for record in folder.ranks()}
-    clock.heart.enter("result")
-    _refuse_unequal(digests)
-    if reporter:
-        reporter.phase("saving")
-        result = partial(
-            result_of, session, reporter.records, validation, test, chance, digests[0],
-            [Usage.of(row) for row in rows], utilisation.whole, session.trainer.flops(), clock,
-            workers_lost=lost(),
-        )  # fmt: skip
-        _leave(folder, session, prepared, result, clock)
-        keeper.remove()
-    else:
-        with clock.phase("saving"):
-            clock.heart.enter("waiting")  # one mark more than rank 0, which is therefore the one behind
-            _await_result(folder)
+    evaluated = session.timer.evaluate(session) if session.timer else None
+    with session.evaluating():
+        validation = evaluated or session.validation()
+        test = session.measure(split.test) if len(split.test) else Measured({}, {})
+        with clock.phase("proof"):
+            digests = session.digests()
+            (rows,) = group.gather([np.array([utilisation.usage().row()])])
+        if joined.replicas.remote:
+            session.hosts |= {record.host for record in folder.ranks()}
+        clock.heart.enter("result")
+        _refuse_unequal(digests)
+        if reporter:
+            reporter.phase("saving")
+            result = partial(
+                result_of,
+                session,
+                reporter.records,
+                validation,
+                test,
+                chance,
+                digests[0],
+                [Usage.of(row) for row in rows],
+                utilisation.whole,
+                session.trainer.flops(),
+                clock,
+                workers_lost=lost(),
+            )
+            _leave(folder, session, prepared, result, clock)
+            keeper.remove()
+        else:
+            with clock.phase("saving"):
+                clock.heart.enter("waiting")  # one mark more than rank 0, which is therefore the one behind
+                _await_result(folder)
     clock.heart.enter("leaving")
     group.close()
 
@@ -218,10 +248,12 @@ def _leave(
     A failure to save the model does not lose the result.
     """
     folder.refuse_other_job()
-    with clock.phase("saving"):
-        missing = model_file.save(folder, session.trainer)
+    missing: str | None = "a timing run keeps none"
+    if session.timer is None:
+        with clock.phase("saving"):
+            missing = model_file.save(folder, session.trainer)
+        gallery.leave(folder, session.trainer, prepared, session.split.validation)
     whole = result(model_missing=missing)
-    gallery.leave(folder, session.trainer, prepared, session.split.validation)
     folder.write_checksums(whole)
     folder.write_result(whole)
 
@@ -229,6 +261,8 @@ def _leave(
 def _train(folder: RunFolder, session: Session, keeper: Keeper, reporter: Reporter | None) -> None:
     if reporter:
         session.restarts = reporter.restarts
+        if session.point.why:
+            print(f"scalestudy: {session.point.why}", flush=True)
 
     def watch(moment: Moment) -> None:
         if reporter:

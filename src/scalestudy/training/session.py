@@ -1,28 +1,29 @@
 """The timed training loop of a run."""
 
 import itertools
+import math
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from typing import Any, NamedTuple, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.loading.order import Indices, batches, epoch_order
-from scalestudy.data.loading.slices import Call
-from scalestudy.data.splits.split import Split
+from scalestudy.config.point import Point
+from scalestudy.data.loading.slices import Call, Indices, batches, epoch_order
+from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine, Trainer
+from scalestudy.engines.base import DeviceMark, Engine, Trainer
 from scalestudy.engines.group import Group, Joined
 from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
 from scalestudy.measure.utilisation import Utilisation
-from scalestudy.study.point import Point
-from scalestudy.study.records import EpochRecord
+from scalestudy.store.records import EpochRecord
 from scalestudy.training.checkpoint import (
     Position,
     digests,
@@ -31,9 +32,10 @@ from scalestudy.training.checkpoint import (
     gathered,
     scattered,
 )
-from scalestudy.training.evaluation import Measured, measure
+from scalestudy.training.evaluation import Measured, measure, statistics_samples, summed
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
+from scalestudy.training.timing import StepTimer
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,24 @@ class Moment:
     seconds: float
 
 
+class CallInFlight(NamedTuple):
+    """A call that was given to a device: its begin and end there, its steps, and the wait for its input."""
+
+    began: DeviceMark
+    ended: DeviceMark
+    steps: int
+    wait: float
+
+
+IN_FLIGHT = 2
+"""Calls that a device is given in advance. More would only hold the memory of more batches."""
+
+
 class EpochCounters:
     """Counters and timer of one epoch on this process. The timer is paused between `stop` and `start`.
+
+    Calls that return before they are computed are timed by the device. Input then counts as awaited only as
+    far as the device was idle meanwhile.
 
     Attributes:
         step: Steps done.
@@ -61,15 +79,22 @@ class EpochCounters:
     """
 
     def __init__(
-        self, step: int = 0, samples: int = 0, loss: float = 0.0, spent: float = 0.0, waited: float = 0.0,
+        self,
+        step: int = 0,
+        samples: int = 0,
+        loss: float = 0.0,
+        spent: float = 0.0,
+        waited: float = 0.0,
         times: StepTimes | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.step, self.samples, self.loss, self.waited = step, samples, loss, waited
         self._spent = spent
         self._pending: list[SupportsFloat] = []
         self._times = times
         self._arrived: float | None = None
         self._started: float | None = None
+        self._in_flight: deque[CallInFlight] = deque()
+        self._before: DeviceMark | None = None
 
     @property
     def seconds(self) -> float:
@@ -90,18 +115,37 @@ class EpochCounters:
         """Mark the moment at which the requested input arrives."""
         self._arrived = now = time.perf_counter()
         self._wait = now - self._asked
-        self.waited += self._wait
 
-    def count(self, call: Call, losses: SupportsFloat) -> None:
-        """Count a call that was given to the device; `losses` is converted to a number only in `stop`."""
+    def count(
+        self,
+        call: Call,
+        losses: SupportsFloat,
+        began: DeviceMark | None = None,
+        ended: DeviceMark | None = None,
+    ) -> None:
+        """Count a call that was given to the device; `losses` is converted to a number only in `stop`.
+
+        `began` and `ended` mark its place in the work of the device, if it may still be computing. Waits
+        until at most `IN_FLIGHT` calls are.
+        """
         self._pending.append(losses)
         self._steps = call[0].steps
+        if began is None or ended is None:
+            self.waited += self._wait
+        else:
+            self._arrived = None
+            self._in_flight.append(CallInFlight(began, ended, self._steps, self._wait))
+            while len(self._in_flight) > IN_FLIGHT:
+                self._await()
         self.step += call[0].steps
         self.samples += call[0].steps * call[0].total
 
     def stop(self, clock: PhaseClock) -> None:
         """Wait for the device and stop the timer."""
         self._account(time.perf_counter())
+        while self._in_flight:
+            self._await()
+        self._before = None
         for losses in self._pending:
             self.loss += float(losses)
         self._pending.clear()
@@ -110,6 +154,20 @@ class EpochCounters:
         self._started = None
         clock.add("input", waited)
         clock.add("steps", spent - waited)
+
+    def _await(self) -> None:
+        """Wait for the earliest call in flight and record its duration, by the device's clock."""
+        call = self._in_flight.popleft()
+        call.ended.wait()
+        idle = math.inf if self._before is None else call.began.seconds_since(self._before)
+        waited = min(call.wait, max(idle, 0.0))
+        spent = call.ended.seconds_since(call.began)
+        if self._before is not None:
+            spent = call.ended.seconds_since(self._before) - waited
+        self.waited += waited
+        if self._times is not None:
+            self._times.add(call.steps, spent, waited)
+        self._before = call.ended
 
     def _account(self, now: float) -> None:
         """Record the duration of the call whose input arrived last, once."""
@@ -201,9 +259,16 @@ class Session:
     """
 
     def __init__(
-        self, point: Point, engine: Engine, joined: Joined, prepared: Prepared, split: Split,
-        clock: PhaseClock, utilisation: Utilisation | None = None, locking: PageLocking | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        point: Point,
+        engine: Engine,
+        joined: Joined,
+        prepared: Prepared,
+        split: Split,
+        clock: PhaseClock,
+        utilisation: Utilisation | None = None,
+        locking: PageLocking | None = None,
+    ) -> None:
         self.point, self.group, self.split = point, joined.group, split
         self._clock, self._utilisation = clock, utilisation
         self.began = clock.started
@@ -214,8 +279,8 @@ class Session:
         with clock.phase("build"):
             self.rates = rates_of(point, self.steps)
             self.trainer = engine.trainer(point, prepared, self.rates, joined)
-            self._loader, self._evaluation_loader = loaders(
-                point, prepared, joined.replicas, self.steps, self.trainer.stage, split.train, locking
+            self._loader, self._evaluation_loader, self._statistics_loader = loaders(
+                point, prepared, joined.replicas, self.steps, self.trainer.stage, locking
             )
         self.evaluated: Callable[[EpochRecord], None] = lambda record: None
         """Called on every rank after each evaluation, while the model still has the evaluated weights."""
@@ -225,7 +290,10 @@ class Session:
         self.step_times = StepTimes(joined.group.rank)
         self._tally = EpochCounters(times=self.step_times)
         self._validation: Measured | None = None
+        self._evaluating = False
         self.class_names = prepared.class_names
+        self.timer = StepTimer(joined.group, self.epochs * self.steps) if point.timing else None
+        """Ends a timing run; None for a training."""
 
     def compile(self) -> None:
         """Run one call of each size and phase, then restore all values, so no epoch includes compilation."""
@@ -262,13 +330,21 @@ class Session:
         row = self._utilisation.usage().row() if self._utilisation else []
         losses, usage = self.group.gather([np.array([tally.loss]), np.array([row])])
         position = Position(
-            epoch=self.epoch, step=tally.step, updates=self.updates, samples=tally.samples,
-            losses=tuple(losses.tolist()), spent=tally.seconds,
-            waited=tally.waited, elapsed=self.elapsed, restarts=self.restarts,
-            wall=self._clock.wall, phases=self._clock.phases(),
+            epoch=self.epoch,
+            step=tally.step,
+            updates=self.updates,
+            samples=tally.samples,
+            losses=tuple(losses.tolist()),
+            spent=tally.seconds,
+            waited=tally.waited,
+            elapsed=self.elapsed,
+            restarts=self.restarts,
+            wall=self._clock.wall,
+            phases=self._clock.phases(),
             usage=tuple(map(tuple, usage.tolist())) if row else (),
-            began=self.began, hosts=tuple(sorted(self.hosts)),
-        )  # fmt: skip
+            began=self.began,
+            hosts=tuple(sorted(self.hosts)),
+        )
         return position, gathered(self.trainer, self.group)
 
     def go_on(self, position: Position, values: list[NDArray[Any]]) -> None:
@@ -309,6 +385,9 @@ class Session:
             with self._clock.phase("callbacks"):
                 callbacks.epoch_begin(epoch)
             record = self._epoch(epoch, watch, callbacks)
+            if self.timer and self.timer.over:
+                self.epoch = self.epochs
+                return
             with self._clock.phase("callbacks"):
                 validation = {f"val_{key}": value for key, value in record.validation.items()}
                 assert record.loss is not None
@@ -332,15 +411,54 @@ class Session:
 
     def measure(self, samples: Indices) -> Measured:
         """Return loss, metrics and confusion matrices over `samples`, counted once; same on every rank."""
-        with self._clock.phase("evaluation"):
-            self.trainer.average()
+        with self.evaluating(), self._clock.phase("evaluation"):
             heart = self._clock.heart
             return measure(self.trainer, self.group, self._evaluation_loader, samples, heart)
 
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Let the model be evaluated and saved in the block, with the statistics of `train.batch_norm`.
+
+        Every rank must enter it. Training goes on with the moving statistics, averaged over workers.
+        """
+        if self._evaluating:
+            yield
+            return
+        trainer = self.trainer
+        with ExitStack() as stack:
+            with self._clock.phase("evaluation"):
+                trainer.average()
+                if self.point.train.batch_norm == "fresh" and trainer.momentum is not None:
+                    trainer.enter(max(0, self.updates - 1))  # the phase whose layers were trained last
+                    samples = statistics_samples(self.split.train, self.point.seed)
+                    sums = summed(
+                        trainer,
+                        trainer.statistics,
+                        self.group,
+                        self._statistics_loader,
+                        samples,
+                        self._clock.heart,
+                    )
+                    stack.enter_context(trainer.with_statistics(sums))
+            self._evaluating = True
+            stack.callback(self._evaluated)
+            yield
+
+    @property
+    def initial_statistics(self) -> float | None:
+        """Share of their initial values that moving statistics hold, if the model is evaluated with them."""
+        momentum = self.trainer.momentum
+        if momentum is None or self.point.train.batch_norm == "fresh":
+            return None
+        return float(momentum**self.updates)
+
+    def _evaluated(self) -> None:
+        self._evaluating = False
+
     def digests(self) -> list[str]:
         """Return a digest of the weights for each copy of the model; all are equal if the workers agree."""
-        self.trainer.average()
-        return digests(self.trainer, self.group)
+        with self.evaluating():
+            return digests(self.trainer, self.group)
 
     def _epoch(
         self, epoch: int, watch: Callable[[Moment], None], callbacks: CallbackDecisions
@@ -349,16 +467,20 @@ class Session:
         heart = self._clock.heart
         heart.step(epoch + 1, tally.step, "input")
         calls = self._loader.epoch(order, tally.step, self.updates - tally.step, epoch=epoch)
-        with self._utilisation or nullcontext():
+        with self._utilisation or nullcontext(), closing(calls):
             tally.start()
             for call in calls:
                 tally.arrived()
                 heart.enter("step")
-                tally.count(call, self.trainer.train(call))
+                began = self.trainer.mark()
+                losses = self.trainer.train(call)
+                tally.count(call, losses, began, self.trainer.mark())
                 self.updates += call[0].steps
                 heart.step(epoch + 1, tally.step, "callbacks")
                 callbacks.batch_end(tally.step - 1)
                 watch(Moment(epoch + 1, tally.step, self.steps, tally.samples, tally.seconds))
+                if self.timer and self.timer.ends(call, losses, self.pause, self._spent):
+                    break
                 heart.enter("input")
                 tally.ask()
             heart.enter("device")
@@ -367,21 +489,34 @@ class Session:
         with self._clock.phase("exchange"):
             mean = float(self.group.host_sum(np.array([tally.loss]))[0]) / tally.samples
         record = EpochRecord(
-            epoch=epoch + 1, steps=tally.step, samples=tally.samples, loss=mean,
-            learning_rate=self._rate(), train_seconds=tally.seconds, input_seconds=tally.waited,
-            elapsed_training_seconds=self.elapsed, resumed=self._resumed == epoch,
-        )  # fmt: skip
+            epoch=epoch + 1,
+            steps=tally.step,
+            samples=tally.samples,
+            loss=mean,
+            learning_rate=self._rate(),
+            train_seconds=tally.seconds,
+            input_seconds=tally.waited,
+            elapsed_training_seconds=self.elapsed,
+            resumed=self._resumed == epoch,
+        )
         self.step_times.epoch_end(epoch + 1)
         self._tally = EpochCounters(times=self.step_times)
-        due = (epoch + 1) % self.point.train.evaluate_every == 0 or epoch + 1 == self.epochs
-        return self._validated(record) if due else record
+        return self._validated(record) if self.timer is None and self.is_due(epoch) else record
+
+    def is_due(self, epoch: int) -> bool:
+        """Whether the validation set is evaluated after this epoch, counted from 0."""
+        return (epoch + 1) % self.point.train.evaluate_every == 0 or epoch + 1 == self.epochs
+
+    def _spent(self) -> float:
+        return self.elapsed + self._tally.seconds
 
     def _validated(self, record: EpochRecord) -> EpochRecord:
         start = time.perf_counter()
-        self._validation = results = self.measure(self.split.validation)
-        spent = time.perf_counter() - start
-        evaluated = record.model_copy(update={"validation": results.values, "evaluation_seconds": spent})
-        self.evaluated(evaluated)
+        with self.evaluating():
+            self._validation = results = self.measure(self.split.validation)
+            spent = time.perf_counter() - start
+            evaluated = record.model_copy(update={"validation": results.values, "evaluation_seconds": spent})
+            self.evaluated(evaluated)
         return evaluated
 
     def _rate(self) -> float:

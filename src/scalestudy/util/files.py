@@ -29,6 +29,27 @@ def write_atomically(path: Path, content: str | bytes, *, durable: bool = True) 
         file.write(data)
 
 
+def write_named(path: Path, content: str | bytes) -> None:
+    """Write a file that a user named, with its folders.
+
+    A link is followed, and a device or a pipe is written to, not replaced.
+
+    Raises:
+        OSError: If it cannot be written; a regular file is then unchanged.
+        UnicodeEncodeError: If UTF-8 cannot encode the text; likewise.
+    """
+    path = Path(os.path.realpath(path))
+    if path.is_file() or not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, content)
+        return
+    try:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 @contextmanager
 def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Yield a temporary file beside `path` that replaces it when the block ends without an error.
@@ -97,9 +118,9 @@ def open_regular(path: Path, most: int = 2**28) -> Iterator[BufferedReader]:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append a line durably in a single write, so that a kill can leave only the last line incomplete.
+    """Append a line in a single write, so that a kill can leave only the last line incomplete.
 
-    An incomplete last line, left by a killed writer, is ended first.
+    An incomplete last line, left by a killed writer, is ended first. A power failure may lose the line.
     """
     with open(path, "ab+", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
@@ -108,12 +129,9 @@ def append_line(path: Path, line: str) -> None:
         torn = end > 0 and file.read(1) != b"\n"
         try:
             file.write(("\n" * torn + line + "\n").encode())
-            os.fsync(file.fileno())
         except OSError as error:
             error.filename = str(path)
             raise
-    if not end:
-        sync_folder(path.parent)
 
 
 @contextmanager

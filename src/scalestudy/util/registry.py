@@ -14,6 +14,8 @@ from typing import Any, Generic, TypeVar
 from scalestudy.util.errors import UserError
 
 Item = TypeVar("Item")
+BUILT_IN: dict[str, Mapping[str, str]] = {}
+"""Built-in items by group, each as "module:attribute" or as a module; the root of this package fills it."""
 
 
 class Registry(Generic[Item]):
@@ -21,17 +23,16 @@ class Registry(Generic[Item]):
 
     Args:
         group: Name of the entry point group, such as "scalestudy.tasks".
-        built_in: Built-in items in display order, each as "module:attribute" or as a module; or a function
-            that returns the items themselves.
+        built_in: A function that returns the built-in items; by default they are those of `BUILT_IN`.
     """
 
-    def __init__(self, group: str, built_in: Mapping[str, str] | Callable[[], Mapping[str, Item]]) -> None:
+    def __init__(self, group: str, built_in: Callable[[], Mapping[str, Item]] | None = None) -> None:
         self.group, self._given = group, built_in
         self._loaded: dict[str, Item] = {}
 
     @cached_property
     def _built_in(self) -> Mapping[str, Any]:
-        return self._given() if callable(self._given) else self._given
+        return BUILT_IN.get(self.group, {}) if self._given is None else self._given()
 
     @cached_property
     def _added(self) -> dict[str, EntryPoint]:
@@ -67,6 +68,10 @@ class Registry(Generic[Item]):
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
+
+    def items(self) -> list[Item]:
+        """Return all items, in the order of `names`."""
+        return [self.get(name) for name in self.names()]
 
     def module(self, name: str) -> str:
         """Return the name of the module that holds the item with this name, without importing it.

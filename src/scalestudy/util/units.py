@@ -6,9 +6,15 @@ from math import floor, log10
 PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 BANDWIDTHS = {
-    "Mbit": 1e6 / 8, "Gbit": 1e9 / 8, "Tbit": 1e12 / 8, "MB": 1e6, "GB": 1e9, "TB": 1e12, "MiB": 2.0**20,
+    "Mbit": 1e6 / 8,
+    "Gbit": 1e9 / 8,
+    "Tbit": 1e12 / 8,
+    "MB": 1e6,
+    "GB": 1e9,
+    "TB": 1e12,
+    "MiB": 2.0**20,
     "GiB": 2.0**30,
-}  # fmt: skip
+}
 """Units of bandwidth in bytes per second."""
 LATENCIES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
 """Units of latency in seconds."""

@@ -219,12 +219,16 @@ def fit(terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[f
     largest = float(np.max(np.abs(residuals)))
     variance, freedom = _variance(least, scatter, len(n), len(different), free)
     return ScalingFit(
-        terms=tuple(terms), coefficients=tuple(float(value) for value in coefficients),
+        terms=tuple(terms),
+        coefficients=tuple(float(value) for value in coefficients),
         counts=tuple(int(count) for count in different),
         residuals={int(count): float(off) for count, off in zip(different, residuals, strict=True)},
         lack_of_fit=missed < LEVEL and largest > SLIGHT if len(n) > len(different) else largest > CLEAR,
-        columns=columns, values=values, variance=variance, freedom=freedom,
-    )  # fmt: skip
+        columns=columns,
+        values=values,
+        variance=variance,
+        freedom=freedom,
+    )
 
 
 def _choose(columns: "Array", values: "Array", counts: int) -> "Array":

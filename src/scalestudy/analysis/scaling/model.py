@@ -91,9 +91,12 @@ class Model:
         return self._prediction(workers, seconds, speed, "interpolated" if inside else "extrapolated")
 
     def _prediction(
-        self, workers: float, seconds: Estimate, speed: Estimate,
+        self,
+        workers: float,
+        seconds: Estimate,
+        speed: Estimate,
         kind: Literal["measured", "interpolated", "extrapolated"],
-    ) -> Prediction:  # fmt: skip
+    ) -> Prediction:
         if self.series.work == "weak":
             speed = speed.scaled(workers / self.reference)
         return Prediction(workers, seconds, speed, speed.scaled(self.reference / workers), kind)

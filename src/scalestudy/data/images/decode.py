@@ -6,14 +6,13 @@ bits, 16-bit colour, multi-channel images, stacks.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image, ImageOps
 
 from scalestudy.data.images import tiff
 from scalestudy.data.images.open import opened, refusing
-from scalestudy.data.images.tiff import Stack
+from scalestudy.data.images.tiff import Header, Stack
 from scalestudy.data.types import Array, Size
 from scalestudy.util.errors import UserError
 
@@ -21,31 +20,6 @@ GREY_MODES = ("1", "L", "LA", "I;16", "I;16B", "I;16L")
 COLOUR_MODES = ("RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "PA")
 DEEP_PNG_MODES = ("RGB", "RGBA", "LA")
 _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION = 256, 257, 258, 262, 274
-
-
-@dataclass(frozen=True)
-class Header:
-    """Properties of an image that are known before its pixels are decoded.
-
-    Attributes:
-        path: File of the image.
-        size: Height and width, upright.
-        dtype: Stored type of the pixels.
-        channels: Channels without alpha.
-        format: Pillow's name of the format.
-        doubtful: Whether the EXIF orientation turns or mirrors the image without changing its size.
-        pages: Number of images in the file that are samples.
-        left: Number of further images in the file, which are skipped.
-    """
-
-    path: Path
-    size: Size
-    dtype: np.dtype[Any]
-    channels: int
-    format: str = "TIFF"
-    doubtful: bool = False
-    pages: int = 1
-    left: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,9 +43,7 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
     """
     if _is_deep_tiff(path):
         with refusing(path):
-            pages = _checked(tiff.read_pages(path, stack), path)
-        size, doubtful = _turned(pages.size, pages.orientation)
-        return Header(path, size, pages.dtype, pages.channels, "TIFF", doubtful, pages.count, pages.left)
+            return tiff.read_pages(path, stack)
     with opened(path) as picture:
         depth, mode = _bits(picture), picture.mode
         channels = 3 if is_colour(picture) else 1
@@ -91,15 +63,9 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
                 f"{path}, an animation of {frames} images",
                 "Save each image to its own file.",
             )
-        size, doubtful = _turned(*_stored(picture))
+        size, doubtful = tiff.turned(*_stored(picture))
         dtype = np.dtype(np.uint16 if depth == 16 or mode.startswith("I;16") else np.uint8)
         return Header(path, size, dtype, channels, str(picture.format), doubtful)
-
-
-def _turned(stored: Size, orientation: int) -> tuple[Size, bool]:
-    """Return the upright size, and whether the image is turned or mirrored without a change of size."""
-    upright = stored[::-1] if orientation >= 5 else stored
-    return upright, orientation != 1 and upright == stored
 
 
 def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
@@ -110,8 +76,8 @@ def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
     """
     if _is_deep_tiff(path):
         with refusing(path):
-            pages, values = tiff.read_stack(path, stack)
-            return _without_alpha(values, _checked(pages, path).channels)
+            header, values = tiff.read_stack(path, stack)
+            return _without_alpha(values, header.channels)
     with opened(path) as picture:
         if _is_deep_png(picture):
             import imagecodecs
@@ -145,8 +111,8 @@ def read_mask(path: Path, stack: Stack | None = None) -> Array:
     """
     if _is_deep_tiff(path):
         with refusing(path):
-            pages, values = tiff.read_stack(path, stack)
-            values = values[..., : pages.channels]
+            header, values = tiff.read_stack(path, stack)
+            values = values[..., : header.channels]
     else:
         with opened(path) as picture:
             raw, upright = _raw_mode(picture), _upright(picture)
@@ -177,19 +143,6 @@ def _no_mask(path: Path, received: str) -> UserError:
         "Say which colour is which class (`colours` under [data]), or save each mask as a grey or palette "
         "PNG that holds the number of the class at each pixel.",
     )
-
-
-def _checked(pages: tiff.Pages, path: Path) -> tiff.Pages:
-    """Return the pages unchanged; refuse complex numbers and unsupported colour models."""
-    if pages.dtype.kind not in "uif":
-        raise UserError("images of real numbers", f"{path} of {pages.dtype}", "Save the magnitude.")
-    if pages.photometric in tiff.NO_CHANNELS:
-        raise UserError(
-            "deep images and stacks of grey, RGB or other channels",
-            f"{path}, {tiff.NO_CHANNELS[pages.photometric]}",
-            "Convert it to RGB.",
-        )
-    return pages
 
 
 def _without_alpha(values: Array, channels: int) -> Pixels:

@@ -10,9 +10,15 @@ from PIL import Image
 from scalestudy.data.types import IGNORE, Array
 
 COLOURS = (
-    (0, 0, 0), (230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0),
+    (0, 0, 0),
+    (230, 159, 0),
+    (86, 180, 233),
+    (0, 158, 115),
+    (240, 228, 66),
+    (0, 114, 178),
+    (213, 94, 0),
     (204, 121, 167),
-)  # fmt: skip
+)
 """Colours of classes for colour-blind readers (M. Okabe and K. Ito, Color Universal Design, 2008)."""
 UNKNOWN = (128, 128, 128)
 MISSED, FALSE, CONFUSED = (230, 159, 0), (86, 180, 233), (204, 121, 167)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image
 
-from scalestudy.data.types import Array
+from scalestudy.data.types import Array, Size
 from scalestudy.util.errors import UserError
 
 Stack = Literal["samples", "channels", "first"]
@@ -26,31 +26,36 @@ _ALPHA = (1, 2)
 NO_CHANNELS = {3: "a stack of palette images", 5: "CMYK colour", 8: "CIELAB colour"}
 """Photometric interpretations whose channels are not brightness or RGB."""
 _CHANNELS = dict.fromkeys(("1", "L", "P", "I;16", "I;16B", "LA"), 1) | {
-    "RGB": 3, "RGBA": 3, "CMYK": 4, "YCbCr": 3,
-}  # fmt: skip
+    "RGB": 3,
+    "RGBA": 3,
+    "CMYK": 4,
+    "YCbCr": 3,
+}
 
 
 @dataclass(frozen=True)
-class Pages:
-    """Contents of a TIFF: `count` images [H, W, channels], possibly with alpha.
+class Header:
+    """Properties of an image that are known before its pixels are decoded.
 
     Attributes:
-        size: Stored height and width.
-        dtype: Type of the pixels.
-        channels: Channels of an image, without alpha.
-        count: Number of images that are used.
-        left: Number of images that are skipped.
-        orientation: EXIF orientation, 1 to 8.
-        photometric: Photometric interpretation, the number in the TIFF tag; -1 without one.
+        path: File of the image.
+        size: Height and width, upright.
+        dtype: Stored type of the pixels.
+        channels: Channels without alpha.
+        format: Pillow's name of the format.
+        doubtful: Whether the EXIF orientation turns or mirrors the image without changing its size.
+        pages: Number of images in the file that are samples.
+        left: Number of further images in the file, which are skipped.
     """
 
-    size: tuple[int, int]
+    path: Path
+    size: Size
     dtype: np.dtype[Any]
     channels: int
-    count: int
-    left: int
-    orientation: int
-    photometric: int
+    format: str = "TIFF"
+    doubtful: bool = False
+    pages: int = 1
+    left: int = 0
 
 
 def is_tiff(path: Path) -> bool:
@@ -74,30 +79,37 @@ def is_plain(picture: Image.Image) -> bool:
     return not deep and set(formats) == {1} and samples == _CHANNELS[picture.mode]
 
 
-def read_pages(path: Path, stack: Stack | None) -> Pages:
+def read_pages(path: Path, stack: Stack | None) -> Header:
     """Read the contents of a file without decoding; `stack` is the meaning of several pages.
 
     Raises:
-        UserError: If the file has several pages and `stack` is None.
+        UserError: If the file has several pages and `stack` is None, complex numbers, or a colour model
+            whose channels are not brightness or RGB.
     """
     with _series(path, stack) as (series, others):
         return _pages(path, series, others, stack)[0]
 
 
-def read_stack(path: Path, stack: Stack | None) -> tuple[Pages, Array]:
+def read_stack(path: Path, stack: Stack | None) -> tuple[Header, Array]:
     """Decode all images, upright, shape [count, H, W, channels (and alpha)]; large files are memory-mapped.
 
     Raises:
         UserError: As in `read_pages`.
     """
     with _series(path, stack) as (series, others):
-        pages, order, shape = _pages(path, series, others, stack)
+        header, order, shape, orientation = _pages(path, series, others, stack)
         array: Array = series.asarray(out="memmap" if series.nbytes > LARGEST_IN_MEMORY else None)
         white_is_zero = series.keyframe.photometric == 0 and array.dtype.kind in "bu"
-        array = array.transpose(order).reshape(shape)[: pages.count]
+        array = array.transpose(order).reshape(shape)[: header.pages]
         if array.dtype == np.bool_:
             array = array.astype(np.uint8) * 255
-        return pages, upright(np.invert(array) if white_is_zero else array, pages.orientation)
+        return header, upright(np.invert(array) if white_is_zero else array, orientation)
+
+
+def turned(stored: Size, orientation: int) -> tuple[Size, bool]:
+    """Return the upright size, and whether the image is turned or mirrored without a change of size."""
+    upright = stored[::-1] if orientation >= 5 else stored
+    return upright, orientation != 1 and upright == stored
 
 
 def upright(images: Array, orientation: int) -> Array:
@@ -143,8 +155,8 @@ def _series(path: Path, stack: Stack | None) -> Iterator[tuple[Any, int]]:
 
 def _pages(
     path: Path, series: Any, others: int, stack: Stack | None
-) -> tuple[Pages, list[int], tuple[int, ...]]:
-    """Return the pages, the axis order (pages, height, width, channels), and the shape in that order."""
+) -> tuple[Header, list[int], tuple[int, ...], int]:
+    """Return the header, the axis order (pages, height, width, channels), its shape, and the orientation."""
     axes, lengths, page = series.axes, dict(zip(series.axes, series.shape, strict=True)), series.keyframe
     if "Y" not in lengths or "X" not in lengths:
         raise ValueError(f"its axes are {axes}, without height and width")
@@ -166,12 +178,18 @@ def _pages(
     tag = page.tags.get(_ORIENTATION)
     orientation = int(tag.value) if tag is not None and int(tag.value) in range(1, 9) else 1
     dtype = np.dtype(np.uint8) if series.dtype == np.bool_ else series.dtype.newbyteorder("=")
-    pages = Pages(
-        (lengths["Y"], lengths["X"]), dtype, channels - alpha, count if stack == "samples" else 1,
-        count - 1 + others if stack == "first" else 0, orientation,
-        -1 if page.photometric is None else int(page.photometric),
-    )  # fmt: skip
-    return pages, [axes.index(axis) for axis in [*outer, "Y", "X", *inner]], shape
+    if dtype.kind not in "uif":
+        raise UserError("images of real numbers", f"{path} of {dtype}", "Save the magnitude.")
+    if page.photometric in NO_CHANNELS:
+        raise UserError(
+            "deep images and stacks of grey, RGB or other channels",
+            f"{path}, {NO_CHANNELS[page.photometric]}",
+            "Convert it to RGB.",
+        )
+    size, doubtful = turned((lengths["Y"], lengths["X"]), orientation)
+    used, left = count if stack == "samples" else 1, count - 1 + others if stack == "first" else 0
+    header = Header(path, size, dtype, channels - alpha, "TIFF", doubtful, used, left)
+    return header, [axes.index(axis) for axis in [*outer, "Y", "X", *inner]], shape, orientation
 
 
 def _is_stack(picture: Image.Image) -> bool:

@@ -1,15 +1,197 @@
-"""Read a worker's slices of the batches in advance."""
+"""Read a worker's slices of the batches in advance, into reused memory."""
 
+import ctypes
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import math
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Generator, Iterator, Sequence
 from operator import itemgetter
+from typing import Generic, Protocol, TypeVar
 
-from scalestudy.data.columns import leaves, like, map_columns
-from scalestudy.data.loading.buffers import Buffers
-from scalestudy.data.loading.order import Indices, batches, worker_slice
-from scalestudy.data.loading.prefetch import Prefetch
-from scalestudy.data.loading.reader import Reader
-from scalestudy.data.loading.slices import Call, Slice
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.data.columns import Array, Columns, Form, Forms, leaves, like, map_columns
+from scalestudy.data.loading.slices import Call, Indices, Slice, batches, worker_slice
+from scalestudy.data.store.prepared import Prepared, Ragged
+from scalestudy.hardware.page_locked import PAGE, PageLocking
+
+
+class Reader(Protocol):
+    """Reads rows of a data set in the form that a model receives. Must be thread-safe."""
+
+    def forms(self, rows: Indices) -> tuple[Forms, Forms]:
+        """Return shape and type of one input and one target; `rows` are a call's rows of all workers."""
+
+    def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
+        """Read rows in their order.
+
+        Args:
+            rows: Row numbers of the data set, shape [b] with b ≥ 1.
+            epoch: Number of the epoch, from 0; augmentation depends on the seed, the epoch and the row. None
+                for no augmentation (evaluation).
+            inputs: Output arrays of shape [b, ...], as given by `forms`.
+            targets: The same for the targets.
+
+        Raises:
+            IndexError: If a row does not exist.
+        """
+
+
+class Stored:
+    """Reads stored arrays unchanged.
+
+    Args:
+        inputs: Memory-mapped array [N, ...], or several by name. Sequences are padded with zeros to the
+            longest of a call.
+        targets: The same for the targets.
+    """
+
+    def __init__(self, inputs: Columns, targets: Columns) -> None:
+        self._inputs, self._targets = inputs, targets
+        ragged = any(isinstance(column, Ragged) for column in (*leaves(inputs), *leaves(targets)))
+        self._forms = None if ragged else self._of(np.arange(0))
+
+    def forms(self, rows: Indices) -> tuple[Forms, Forms]:
+        return self._forms or self._of(rows)
+
+    def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
+        for source, into in ((self._inputs, inputs), (self._targets, targets)):
+            map_columns(lambda column, array: copy_rows(column, rows, array), source, into)
+
+    def _of(self, rows: Indices) -> tuple[Forms, Forms]:
+        def form(column: Array | Ragged) -> Form:
+            return column.form(rows) if isinstance(column, Ragged) else (column.shape[1:], column.dtype)
+
+        return map_columns(form, self._inputs), map_columns(form, self._targets)
+
+
+def reader_of(prepared: Prepared) -> Reader:
+    """Return a reader for a prepared set."""
+    return Stored(prepared.inputs, prepared.targets)  # opens the files only once
+
+
+def copy_rows(source: Array | Ragged, rows: Indices, into: Array) -> None:
+    """Copy rows of `source` (shape [N, ...]) to `into` (shape [rows, ...]).
+
+    Raises:
+        IndexError: If `source` has no such row.
+    """
+    if isinstance(source, Ragged):
+        source.copy(rows, into)
+        return
+    if rows.min() < 0 or rows.max() >= len(source):
+        raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(source)}")
+    # mode="raise" would copy through a buffer, in case a row is missing.
+    np.take(source, rows, axis=0, out=into, mode="clip")
+
+
+T = TypeVar("T")
+
+
+class Prefetch(Generic[T]):
+    """Iterates over `items` in a thread, at most `most` items ahead of the consumer.
+
+    The creator must call `close`.
+    """
+
+    def __init__(self, items: Iterator[T], most: int, name: str) -> None:
+        self._items = items
+        self._slots = threading.Semaphore(most)
+        self._ready: queue.SimpleQueue[tuple[T] | BaseException] = queue.SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def take(self) -> T:
+        """Wait for the next item and return it.
+
+        Raises:
+            StopIteration: If there are no more items.
+            BaseException: The error that `items` raised.
+        """
+        item = self._ready.get()
+        if isinstance(item, BaseException):
+            raise item
+        self._slots.release()
+        return item[0]
+
+    def close(self) -> None:
+        """Stop the thread after its current item, and wait for it."""
+        self._closed = True
+        self._slots.release()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while True:
+                self._slots.acquire()
+                if self._closed:
+                    return
+                self._ready.put((next(self._items),))
+        except BaseException as error:  # including StopIteration; `take` raises it
+            self._ready.put(error)
+
+
+ALIGNMENT = 64
+"""Alignment in bytes at which TensorFlow uses memory without a copy."""
+
+
+class Buffers:
+    """Blocks of aligned memory, each reused once nothing refers to it.
+
+    A block is returned when the last array over it, or the last tensor that an engine created from it
+    without a copy, is garbage-collected. `take` never waits, so there are as many blocks as were in use at
+    the same time.
+
+    Attributes:
+        made: Number of blocks allocated.
+
+    Args:
+        locking: Registers each block as page-locked memory for copies to GPUs; None without GPUs.
+    """
+
+    def __init__(self, locking: PageLocking | None = None) -> None:
+        self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()  # its put is reentrant
+        self._locking = locking
+        self.made = 0
+
+    def take(self, *forms: Form) -> list[Array]:
+        """Return uninitialized arrays of these forms in one block, each aligned to `ALIGNMENT`."""
+        sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in forms]
+        places = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
+        block = self._block(sum(places))
+        # All arrays over the block refer to this object. An array would not do: a view of a view refers to
+        # the base array, so a row of a batch could outlive the batch.
+        use = (ctypes.c_uint8 * block.nbytes).from_buffer(block.data)
+        weakref.finalize(use, self._free.put, block).atexit = False
+        whole = np.frombuffer(memoryview(use), np.uint8)
+        starts = [sum(places[:index]) for index in range(len(forms))]
+        return [
+            whole[start : start + size].view(dtype).reshape(shape)
+            for start, size, (shape, dtype) in zip(starts, sizes, forms, strict=True)
+        ]
+
+    def _block(self, size: int) -> NDArray[np.uint8]:
+        """Return a free block of at least `size` bytes, or a new one; smaller free blocks are released."""
+        while True:
+            try:
+                block = self._free.get_nowait()
+            except queue.Empty:
+                break
+            if block.nbytes >= size:
+                return block
+            del block  # release it before allocating a larger one
+        self.made += 1
+        if self._locking is not None:
+            whole_pages = -(-size // PAGE) * PAGE
+            return self._locking.register(np.empty(whole_pages + PAGE, np.uint8))
+        memory = np.empty(size + ALIGNMENT, np.uint8)
+        start = -memory.ctypes.data % ALIGNMENT
+        return memory[start : start + size]
+
 
 Stage = Callable[[Slice, int], Slice]
 """Copies a slice to the device that computes it: (slice, index of the device in the process) -> slice."""
@@ -45,22 +227,34 @@ class Loader:
             which helps if rows are decoded or augmented.
         stage: Called by a device's thread with each slice that it has read; None does nothing.
         buffers: Memory for the slices of each device. Loaders that take turns may share it.
+        whole: Rows of every worker's slice but the last one of a short batch, after which slices are empty;
+            None to share each batch out equally.
     """
 
     def __init__(
-        self, reader: Reader, *, slices: Sequence[tuple[int, int]], workers: int, global_batch: int,
-        steps_per_call: int = 1, prefetch: int = 2, lanes: int = 1, stage: Stage | None = None,
+        self,
+        reader: Reader,
+        *,
+        slices: Sequence[tuple[int, int]],
+        workers: int,
+        global_batch: int,
+        steps_per_call: int = 1,
+        prefetch: int = 2,
+        lanes: int = 1,
+        stage: Stage | None = None,
         buffers: Sequence[Buffers] | None = None,
-    ) -> None:  # fmt: skip
+        whole: int | None = None,
+    ) -> None:
         self._reader = reader
         self._slices, self._workers = tuple(slices), workers
         self._global_batch, self.steps_per_call = global_batch, steps_per_call
         self._prefetch, self._lanes, self._stage = prefetch, lanes, stage
         self._buffers = buffers or [Buffers() for _ in self._slices]
+        self._whole = whole
 
     def epoch(
         self, order: Indices, first: int = 0, behind: int = 0, *, epoch: int | None = None
-    ) -> Iterator[Call]:
+    ) -> Generator[Call, None, None]:
         """Yield the calls of one pass over `order`, read in advance by the devices' threads.
 
         Args:
@@ -97,8 +291,13 @@ class Loader:
                 reader.close()
 
     def read(
-        self, order: Indices, group: Sequence[tuple[int, int]], step: int = 0, *, epoch: int | None = None,
-    ) -> Call:  # fmt: skip
+        self,
+        order: Indices,
+        group: Sequence[tuple[int, int]],
+        step: int = 0,
+        *,
+        epoch: int | None = None,
+    ) -> Call:
         """Read steps as one call; `group` are ranges of `order`, all of one size, `step` is the first."""
         devices = range(len(self._slices))
         return tuple(self._slice(order, group, step, device, epoch) for device in devices)
@@ -107,8 +306,11 @@ class Loader:
         self, order: Indices, group: Sequence[tuple[int, int]], first: int, device: int, epoch: int | None
     ) -> Slice:
         total, workers = group[0][1] - group[0][0], self._slices[device]
-        start = worker_slice(total, workers[0], self._workers)[0]
-        stop = worker_slice(total, workers[1] - 1, self._workers)[1]
+        if self._whole is None:
+            start = worker_slice(total, workers[0], self._workers)[0]
+            stop = worker_slice(total, workers[1] - 1, self._workers)[1]
+        else:
+            start, stop = (min(worker * self._whole, total) for worker in workers)
         # The same shape also for fewer steps, so that only one function is compiled.
         depth, rows = self.steps_per_call, max(stop - start, 1)
         forms = self._reader.forms(order[group[0][0] : group[-1][1]])

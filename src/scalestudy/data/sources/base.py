@@ -2,22 +2,22 @@
 
 import hashlib
 import os
+import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from scalestudy.config.settings import DataSettings
 from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Ranges, Sample, Size
-from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
@@ -72,6 +72,20 @@ class SourceFindings:
     remarks: tuple[str, ...] = ()
 
 
+class Downloading(Protocol):
+    """A display for the progress of a download."""
+
+    def __call__(
+        self, what: str, unit: str = "samples"
+    ) -> AbstractContextManager[Callable[[int, int], None]]:
+        """Return a context with a function (done, total) that shows the progress of `what`."""
+
+
+def silently(what: str, unit: str = "samples") -> AbstractContextManager[Callable[[int, int], None]]:
+    """Show no progress."""
+    return nullcontext(lambda done, total: None)
+
+
 class Source(Protocol):
     """A source of samples. `label` is for display, `identity` and `fingerprint` are for the cache.
 
@@ -100,38 +114,18 @@ def findings_of(source: Any) -> SourceFindings:
 
 
 def side_by_side(function: Callable[[Item], Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
-    """Yield `function(item)` in order, computed by a few threads that run a few items ahead.
-
-    The threads are daemons, so that Ctrl-C does not wait for their current images, unlike an executor's.
-    """
+    """Yield `function(item)` in order, computed by a few threads that run a few items ahead."""
     threads = min(4, len(os.sched_getaffinity(0)))
-    pending: deque[Future[Outcome]] = deque()
-    tasks: SimpleQueue[tuple[Future[Outcome], Item] | None] = SimpleQueue()
-
-    def compute() -> None:
-        while task := tasks.get():
-            future, item = task
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(function(item))
-                except BaseException as error:
-                    future.set_exception(error)
-
-    for _ in range(threads):
-        Thread(target=compute, name="decode", daemon=True).start()
+    pool, pending = ThreadPoolExecutor(threads, "decode"), deque[Future[Outcome]]()
     try:
         for item in items:
-            pending.append(Future())
-            tasks.put((pending[-1], item))
+            pending.append(pool.submit(function, item))
             if len(pending) > 2 * threads:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
     finally:
-        for future in pending:
-            future.cancel()
-        for _ in range(threads):
-            tasks.put(None)
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def digest(*parts: object) -> str:
@@ -157,6 +151,20 @@ def require_classes(names: list[str], where: str) -> None:
     if len(names) < 2:
         received = f"only class {names[0] if names else 'none'!r} in {where}"
         raise UserError("samples of at least 2 classes", received, "Add samples of another class.")
+
+
+def refuse_alike(names: Iterable[str], where: str) -> None:
+    """Refuse classes whose names look the same, since they are one to people."""
+    seen: dict[str, str] = {}
+    for name in names:
+        letters = unicodedata.normalize("NFC", name)
+        shown = " ".join("".join(each for each in letters if unicodedata.category(each) != "Cf").split())
+        if (other := seen.setdefault(shown, name)) != name:
+            raise UserError(
+                "classes whose names differ in more than spaces and the form of their letters",
+                f"{other!a} and {name!a} in {where}",
+                "Give them one name, or names that look different.",
+            )
 
 
 COLUMNS = ("file_column", "label_column", "mask_column", "split_column", "group_column")

@@ -2,23 +2,19 @@
 
 import ast
 import json
-import os
-import signal
 from pathlib import Path
 
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.child import ask
 from scalestudy.data.sources.base import digest, files_digest
-from scalestudy.data.sources.process import ask_module
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.store.write import OnProgress
-from scalestudy.study.settings import DataSettings
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.files import contents
+from scalestudy.util.syntax import bound_names, parsed
 
-NOT_READ = frozenset((
-    "model", "loss", "loss_weights", "metrics", "better", "callbacks", "pretrained", "training_losses",
-    "gradients", "kind",
-))  # fmt: skip
+_OF_TRAINING = "model loss loss_weights metrics better callbacks pretrained training_losses gradients kind"
+NOT_READ = frozenset(_OF_TRAINING.split())
 """Names of a task file that do not affect how data is read."""
 
 
@@ -28,27 +24,20 @@ def code_of_reading(path: Path) -> str:
     Raises:
         UserError: If the file cannot be read, is not valid Python, or defines no `read`.
     """
-    try:
-        module = ast.parse(contents(path), path.name)
-    except (OSError, SyntaxError, ValueError) as error:
-        raise UserError(
-            f"a Python file that reads the data: {path}",
-            f"{type(error).__name__}: {error}",
-            "Run it with python to see the whole traceback.",
-        ) from error
+    module = parsed(path, "a Python file that reads the data")
     names = {getattr(node, "name", getattr(node, "id", None)) for node in ast.walk(module)}
     if "read" not in names:
         raise UserError(
             f"a function `read(data)` in {path}", "none", "Define `read`, or remove the key `read`."
         )
-    others = [statement for statement in module.body if not _bound(statement) & NOT_READ]
+    others = [statement for statement in module.body if not _binds_only(statement, NOT_READ)]
     needed = {node.id for item in others for node in ast.walk(item) if isinstance(node, ast.Name)}
-    return "\n".join(ast.unparse(item) for item in module.body if not _bound(item) & NOT_READ - needed)
+    return "\n".join(ast.unparse(item) for item in module.body if not _binds_only(item, NOT_READ - needed))
 
 
-def _bound(statement: ast.stmt) -> set[str]:
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement]
-    return {getattr(target, "name", getattr(target, "id", "")) for target in targets}
+def _binds_only(statement: ast.stmt, names: frozenset[str]) -> bool:
+    bound = bound_names(statement)
+    return bool(bound) and bound <= names
 
 
 class CustomSource:
@@ -77,23 +66,27 @@ class CustomSource:
         # Without the path of the file: a copy reads the same.
         self.fingerprint = digest("custom", 1, code_of_reading(file), read_by, data.image_size, data.seed)
 
-    def write(self, folder: Path, on_progress: OnProgress | None) -> None:
+    def write(self, folder: Path, on_progress: OnProgress | None, within: float) -> None:
         """Run `read` and write its samples and the manifest into an empty folder.
 
         Raises:
-            UserError: If `read` raises an error (named with its line) or its samples cannot be stored.
+            UserError: If `read` raises an error or gives no sample `within` seconds (either named with its
+                line), or its samples cannot be stored.
             RunError: If the process fails without an answer.
         """
         request = {
-            "file": str(self._file), "folder": str(folder), "data": self._data.model_dump(mode="json"),
-            "identity": self.identity, "fingerprint": self.fingerprint, "parent": os.getpid(),
-        }  # fmt: skip
-        _, code, last = ask_module(modules.READ_DATA, json.dumps(request), on_progress=on_progress)
-        if code:
-            how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+            "file": str(self._file),
+            "folder": str(folder),
+            "data": self._data.model_dump(mode="json"),
+            "identity": self.identity,
+            "fingerprint": self.fingerprint,
+            "within": within,
+        }
+        answer = ask(modules.READ_DATA, json.dumps(request), on_progress=on_progress)
+        if answer.code:
             raise RunError(
                 f"read(data) of {self._file} to finish",
-                f"its process {how}{last and ': '}{last}",
+                answer.end(),
                 "If memory ran out, make it a generator that yields samples.",
             )
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from scalestudy.config.settings import DataSettings
 from scalestudy.data.images.tiles import Tiling, cut, cut_mask, tiles_of
 from scalestudy.data.sources.base import Contents, Source, SourceFindings, findings_of
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Sample, Size
-from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
 
@@ -32,19 +32,24 @@ def cut_source(source: Source, data: DataSettings) -> Source:
     overlap = data.overlap if data.overlap is not None else min(tile) // 8
     for refused, expected, received, action in (
         (
-            data.image_size is not None, "a tile, which cuts images, or an image_size, which scales them",
-            "`tile` and `image_size` under [data]", "Remove one of the two.",
+            data.image_size is not None,
+            "a tile, which cuts images, or an image_size, which scales them",
+            "`tile` and `image_size` under [data]",
+            "Remove one of the two.",
         ),
         (
-            source.kind != "masks", "images with masks, of which each pixel has a class, to cut into tiles",
-            f"{source.identity}, whose images have one class each", "Give an `image_size` instead of `tile`.",
+            source.kind != "masks",
+            "images with masks, of which each pixel has a class, to cut into tiles",
+            f"{source.identity}, whose images have one class each",
+            "Give an `image_size` instead of `tile`.",
         ),
         (
-            overlap >= min(tile), "an overlap smaller than a tile",
+            overlap >= min(tile),
+            "an overlap smaller than a tile",
             f"overlap = {overlap} of tiles of {tile[0]} x {tile[1]} pixels",
             "Choose a smaller overlap or larger tiles.",
         ),
-    ):  # fmt: skip
+    ):
         if refused:
             raise UserError(expected, received, action)
     return Cut(source, (tile, overlap))

@@ -1,17 +1,19 @@
-"""The 1,797 handwritten digits of 8 x 8 pixels and 17 grey levels that scikit-learn ships.
+"""The 1,797 handwritten digits of 8 x 8 pixels and 17 grey levels in `digits.npz`.
 
-E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998.
+They are the test set of E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI, 1998
+(https://doi.org/10.24432/C50P49, CC BY 4.0), the same that scikit-learn ships.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
-from scalestudy.data.images.resize import Fit
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.images.form import Fit
 from scalestudy.data.sources.base import OF_FILES, Contents, digest, refuse_unused
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Sample
-from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
 
@@ -35,12 +37,10 @@ class Digits:
         return Contents(1797, (*size, 1), np.dtype(np.uint8), 1 / 16, None, {})
 
     def rows(self) -> Iterator[Sample]:
-        from sklearn.datasets import load_digits
-
-        digits = load_digits()
-        for values, target in zip(digits.images, digits.target, strict=True):
-            image = values.astype(np.uint8)[:, :, None]
-            yield self._fit.image(image), int(target)
+        with np.load(Path(__file__).with_name("digits.npz")) as digits:
+            images, classes = digits["images"], digits["classes"]
+        for values, target in zip(images, classes, strict=True):
+            yield self._fit.image(values[:, :, None]), int(target)
 
     def class_names(self) -> list[str]:
         return [str(digit) for digit in range(10)]

@@ -1,16 +1,96 @@
-"""Files in a folder of samples: which are used, which are skipped, and which are refused."""
+"""Files in a folder of samples: which are used, skipped or refused, and what words in their names mean."""
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from scalestudy.data.images import suffixes
-from scalestudy.data.sources.names import in_order, split_in
 from scalestudy.util.errors import UserError
 from scalestudy.util.escaping import escaped
+
+SPLITS = {
+    "train": ("train", "training"),
+    "validation": ("val", "valid", "validation"),
+    "test": ("test", "testing"),
+}
+_SPLIT_OF = {word: split for split, words in SPLITS.items() for word in words}
+_SPLIT_FOLDER = re.compile(r"(stage\d_)?(?P<split>[a-z]+?)([-_]?(set|data)|[-_]?20\d\d)?")
+
+_IMAGE_WORDS = (
+    "image images img imgs photo photos picture pictures raw input inputs x original originals scan scans"
+)
+IMAGE = frozenset(_IMAGE_WORDS.split())
+_MASK_WORDS = """
+    mask masks label labels lab labs gt groundtruth truth annotation annotations annot annots anno
+    target targets y seg segs segmentation segmentations segmentationclass manual annotated labelled
+    labeled
+"""
+MASK = frozenset(_MASK_WORDS.split())
+_UNLESS_PAIRED = frozenset(("lab", "labs", "truth", "target", "targets", "y", "manual"))
+"""Words that name masks beside images, but may name a class beside others."""
+_FILL_WORDS = "ground jpeg jpg png tif tiff files left bit class fine the of"
+_FILLING = frozenset(_FILL_WORDS.split())
+_TOKEN = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_WORDS = "|".join(sorted((IMAGE | MASK) - {"x", "y"}, key=len, reverse=True))
+_AT_END = re.compile(rf"(?P<rest>.+?)[-_. ]+(?:ground[-_]?)?(?P<word>{_WORDS})", re.IGNORECASE)
+_AT_START = re.compile(rf"(?P<word>{_WORDS})(?:[-_. ]+|(?=\d))(?P<rest>.+)", re.IGNORECASE)
+
+
+def words(name: str) -> list[str]:
+    """Split a name into words and numbers in lower case: "trainMasks_2" -> train, masks, 2."""
+    return [token.lower() for token in _TOKEN.findall(name)]
+
+
+def split_of(folder: str) -> str | None:
+    """Return the split that a folder name means: "train" for `train`, `train2017`, `stage1_train`."""
+    match = _SPLIT_FOLDER.fullmatch(folder.lower())
+    return _SPLIT_OF.get(match["split"]) if match else None
+
+
+def split_in(name: str) -> str | None:
+    """Return the only split among the words of a name: "train" for `instances_train2017`, `train_labels`."""
+    splits = {_SPLIT_OF[word] for word in words(name) if word in _SPLIT_OF}
+    return splits.pop() if len(splits) == 1 else None
+
+
+def role(name: str) -> tuple[str | None, str | None]:
+    """Return the role of a folder by its name ("image" or "mask") and its split; None if unknown.
+
+    A name with any other word has no role.
+    """
+    tokens = {word for word in words(name) if word not in _FILLING and not word.isdecimal()}
+    splits = {_SPLIT_OF[word] for word in tokens if word in _SPLIT_OF}
+    if not tokens or tokens - IMAGE - MASK - _SPLIT_OF.keys() or len(splits) > 1:
+        return None, split_of(name)
+    what = "mask" if MASK & tokens else "image" if IMAGE & tokens else None
+    return what, splits.pop() if splits else None
+
+
+def is_mask_folder(name: str) -> bool:
+    """Whether a folder of this name holds masks whatever lies beside it: `masks`, `mask_png`, `labels`."""
+    return role(name)[0] == "mask" and not _UNLESS_PAIRED.issuperset(MASK.intersection(words(name)))
+
+
+def stripped(stem: str) -> tuple[str, str | None]:
+    """Remove a word for image or mask from the end or start of a file name; return the rest and the role.
+
+    "a_mask" -> ("a", "mask"); "img12" -> ("12", "image"); "mask" -> ("mask", None).
+    """
+    for pattern in (_AT_END, _AT_START):
+        match = pattern.fullmatch(stem)
+        if match:
+            return match["rest"], "mask" if match["word"].lower() in MASK else "image"
+    return stem, None
+
+
+def in_order(name: str) -> tuple[bool, int, str]:
+    """Return a sort key for names: first numbers by value, then other names."""
+    number = int(name) if name.isdecimal() else 0
+    return (not name.isdecimal(), number, name)
+
 
 READ = "PNG, JPEG, TIFF, BMP, WebP or GIF"
 SYSTEM = "hidden or of the system"
@@ -19,11 +99,14 @@ BESIDE = "beside the folders of samples"
 OTHER_FORMAT = "of a format that is not read"
 DAMAGED = "damaged"
 MOST_NAMES = 5
-_SYSTEM_NAMES = frozenset((
-    "thumbs.db", "ehthumbs.db", "desktop.ini", "lost+found", "@eadir", "$recycle.bin",
-    "system volume information", "__macosx", "__pycache__",
-))  # fmt: skip
-_IMAGES = frozenset((*suffixes.READ, *suffixes.NOT_READ))
+_SYSTEM = "thumbs.db ehthumbs.db desktop.ini lost+found @eadir $recycle.bin __macosx __pycache__"
+_SYSTEM_NAMES = {*_SYSTEM.split(), "system volume information"}
+READ_SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".gif", ".webp")
+_NOT_READ = """
+    .jp2 .j2k .jpx .jxl .heic .heif .avif .tga .psd .ppm .pgm .pbm .pnm .exr .hdr .dng .cr2 .nef .arw
+    .npy .dcm .nii .dm3 .dm4 .mrc .czi .nd2 .lif .oib .oif
+"""
+_IMAGES = frozenset((*READ_SUFFIXES, *_NOT_READ.split()))
 
 
 def is_system_name(name: str) -> bool:
@@ -159,29 +242,37 @@ def image_files(folder: Path, left: Leftovers) -> list[Path]:
         elif not entry.is_file():
             irregular.append(str(path))
         else:
-            (files if suffix in suffixes.READ else foreign).append(path)
+            (files if suffix in READ_SUFFIXES else foreign).append(path)
     mostly_foreign = [str(path) for path in foreign] if len(foreign) > len(files) else []
     for faults, expected, action in (
         (irregular, "images in regular files", "Replace it by the image, or move it away."),
         (
-            mostly_foreign, f"images in files of a format that is read ({READ}), or most of them",
+            mostly_foreign,
+            f"images in files of a format that is read ({READ}), or most of them",
             "Convert them to PNG (8- or 16-bit), or move them away: a few among many images are left out.",
         ),
         (
-            nested, "images directly in each folder of samples, none in folders inside it",
+            nested,
+            "images directly in each folder of samples, none in folders inside it",
             "Move the images up, or these folders out of the data set.",
         ),
-    ):  # fmt: skip
+    ):
         if faults:
             raise UserError(expected, several(faults), action)
     for path in foreign:
         left.add(OTHER_FORMAT, path)
     if not files:
-        raise UserError(
-            f"images ({READ}) in each folder of a data set", f"none in {Directory(folder)}",
-            "Put images there, or remove the folder.",
-        )  # fmt: skip
+        raise without_images([Directory(folder)])
     return files
+
+
+def without_images(folders: list[Directory]) -> UserError:
+    """Return the error for folders of samples that hold no image."""
+    return UserError(
+        f"images ({READ}) in each folder of a data set",
+        f"none in {several([str(folder) for folder in folders])}",
+        "Put images there, or remove the folders.",
+    )
 
 
 def images_below(folder: Path) -> list[Path]:
@@ -241,9 +332,10 @@ class ImageIndex:
             files = of_split or files
         if len(files) > 1:
             raise UserError(
-                f"one file for {written!r} of {table}", " and ".join(map(str, files[:2])),
+                f"one file for {written!r} of {table}",
+                " and ".join(map(str, files[:2])),
                 "Write paths relative to the table, with extensions.",
-            )  # fmt: skip
+            )
         return files[0] if files else None
 
     def leave_rest(self, taken: set[Path], sources: list[Path], reason: str, left: Leftovers) -> None:

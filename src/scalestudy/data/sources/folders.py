@@ -1,25 +1,133 @@
-"""A folder of images, each with a class or a mask, in any layout."""
+"""A folder of images, each with a class or a mask, in any layout.
+
+All faults of a set are collected in one error, so that users can repair a folder in one pass. Damage is found
+only by reading whole files, so all files are read if a header fails or `skip_bad` is set.
+"""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from scalestudy.data.images.decode import Header, read_header, read_mask, read_pixels
-from scalestudy.data.images.form import Form, common_form, described, odd_ones, widened
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.images.decode import read_header, read_mask, read_pixels
+from scalestudy.data.images.form import Fit, Form, common_form, described, widened
 from scalestudy.data.images.masks import MASKS_TRIED, Mask, MaskFile, MaskValues, holds_indices
 from scalestudy.data.images.open import DamagedFile
-from scalestudy.data.images.resize import Fit
-from scalestudy.data.sources.base import Contents, SourceFindings, files_digest, require_classes, require_two
-from scalestudy.data.sources.faults import Refused, all_or_refused, damage, sift
-from scalestudy.data.sources.files import DAMAGED, Leftovers, several
+from scalestudy.data.images.tiff import Header
+from scalestudy.data.sources.base import (
+    Contents,
+    Item,
+    Outcome,
+    SourceFindings,
+    files_digest,
+    require_classes,
+    require_two,
+    side_by_side,
+)
+from scalestudy.data.sources.files import DAMAGED, READ_SUFFIXES, Leftovers, several
 from scalestudy.data.sources.layouts.base import ListedSample, Listing
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Array, Sample, Size
-from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
+
+SHOWN = 5
+"""Number of faults named in a message if all have the same reason."""
+SHOWN_OF_REASON = 3
+"""Number of faults named for each of several reasons."""
+
+
+class Refused(UserError):
+    """Several faults as one error: the number of each reason, and the first of them by name."""
+
+    def __init__(self, errors: Sequence[UserError]) -> None:
+        self.errors = tuple(errors)
+        by_reason: dict[str, list[str]] = {}
+        for error in errors:
+            by_reason.setdefault(_reason(error), []).append(str(getattr(error, "path", error.received)))
+        if len(by_reason) == 1:
+            received = several([error.received for error in errors], SHOWN, between="; ")
+        else:
+            parts = [
+                f"{len(names)} {reason} ({several(names, SHOWN_OF_REASON, between='; ')})"
+                for reason, names in by_reason.items()
+            ]
+            received = f"{len(errors)} that are refused: {'; '.join(parts)}"
+        super().__init__(errors[0].expected, received, errors[0].action)
+
+
+def all_or_refused(function: Callable[[Item], Outcome], items: Sequence[Item]) -> Iterator[Outcome]:
+    """Yield `function(item)` in order, without items for which it raises UserError.
+
+    Raises:
+        Refused: After the last item, with all errors.
+    """
+
+    def outcome_of(item: Item) -> Outcome | UserError:
+        try:
+            return function(item)
+        except UserError as error:
+            return error
+
+    refused: list[UserError] = []
+    for outcome in side_by_side(outcome_of, items):
+        if isinstance(outcome, UserError):
+            refused.append(outcome)
+        else:
+            yield outcome
+    if refused:
+        raise Refused(refused)
+
+
+def _reason(error: UserError) -> str:
+    return str(getattr(error, "reason", f"against: {error.expected}"))
+
+
+def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFile]:
+    """Return the damaged ones among these files. Each image is read completely once; other files are not."""
+
+    def fault(file: Path) -> DamagedFile | None:
+        try:
+            read(file)
+        except DamagedFile as error:
+            return error
+        except UserError:
+            pass  # It is not damaged; other errors are raised when it is used.
+        return None
+
+    images = [file for file in dict.fromkeys(files) if file.suffix.lower() in READ_SUFFIXES]
+    return [error for error in side_by_side(fault, images) if error is not None]
+
+
+def sift(listing: Listing, read: Callable[[Path], Any]) -> tuple[Listing, list[DamagedFile]]:
+    """Return the samples without damaged files, and the damaged files; `read` reads a whole file.
+
+    Raises:
+        UserError: If a class or a split has no sample left.
+    """
+    samples = listing.samples
+    damaged = damage(read, (file for sample in samples for file in sample.files))
+    bad = {error.path for error in damaged}
+    rows = [row for row, sample in enumerate(samples) if bad.isdisjoint(sample.files)]
+    left = [samples[row] for row in rows]
+    given = {
+        split: (sum(row < start for row in rows), sum(row < stop for row in rows))
+        for split, (start, stop) in listing.given.items()
+    }
+    emptied = [f"split {split}" for split, (start, stop) in given.items() if start == stop]
+    if listing.kind == "classes":
+        classes = {sample.target for sample in left}
+        emptied += [f"class {name}" for name in listing.classes or [] if name not in classes]
+    if emptied or not left:
+        raise UserError(
+            "at least one intact file in every class and split, to skip damaged ones",
+            f"{len(samples) - len(left)} of {len(samples)} samples damaged, among them all"
+            + (f" of {several(emptied)}" if emptied else ""),
+            "Replace damaged files by intact copies. Without skip_bad they are listed.",
+        )
+    return listing.only(rows, given), damaged
 
 
 class ImageFolder:
@@ -144,7 +252,7 @@ class ImageFolder:
         image = self._image(sample.image)
         if isinstance(sample.target, str):
             return sample, self._fit.image(image), self._index[sample.target]
-        mask = self._mask(sample.target, image)
+        mask = self._mask(sample.target)
         if mask.shape != image.shape[:-1]:
             raise UserError(
                 "a mask as large as its image",
@@ -176,10 +284,10 @@ class ImageFolder:
             self._remark("with values above value_range, seen as more than 1", path)
         return image if self._data.stack == "samples" else image[0]
 
-    def _mask(self, mask: Mask, image: Array) -> Array:
+    def _mask(self, mask: Mask) -> Array:
         if self._data.stack is not None and isinstance(mask, MaskFile):
             return read_mask(mask.path, self._data.stack)
-        pixels = mask.read((image.shape[-3], image.shape[-2]))
+        pixels = mask.read()
         return pixels[None] if self._data.stack == "samples" else pixels
 
     def _remark(self, what: str, path: Path) -> None:
@@ -193,9 +301,6 @@ class ImageFolder:
         for header in headers:
             if header.left:
                 self._remark("with further pages, which are left out", header.path)
-        for what, odd in odd_ones(headers).items():
-            for header in odd:
-                self._remark(what, header.path)
         for header in widened(headers, form):
             self._remark("of 8 bits among 16-bit ones, multiplied by 257", header.path)
 

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFilter
 
+from scalestudy.config.settings import DataSettings
 from scalestudy.data.sources.base import OF_FILES, Contents, digest, refuse_unused, side_by_side
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Sample, Size
 from scalestudy.hardware.memory import memory_limit
-from scalestudy.study.settings import DataSettings
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 

@@ -7,12 +7,12 @@ from typing import cast
 
 import platformdirs
 
+from scalestudy.config.formula import suggestion
+from scalestudy.config.settings import DataSettings
 from scalestudy.data.sources.base import Source
 from scalestudy.data.sources.cut import cut_source
 from scalestudy.data.sources.layouts.table import SUFFIXES as TABLES
 from scalestudy.data.sources.registry import SOURCES, named_source
-from scalestudy.study.formula import suggestion
-from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
 
@@ -58,7 +58,6 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
     path = expand(source, base)
     try:
         if not path.exists():
-            _refuse_windows(path)
             last = next(parent for parent in path.parents if parent.exists())
             close = suggestion(path.name, os.listdir(last)) if last == path.parent and last.is_dir() else None
             raise UserError(
@@ -73,17 +72,6 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
             f"{error.filename or path}: {error.strerror}",
             "Check that it exists, is readable and no longer changes, or name another source.",
         ) from error
-
-
-def _refuse_windows(path: Path) -> None:
-    r"""Refuse a Windows path such as `C:\data`, and name its path in WSL."""
-    if found := re.search(r"(?:^|/)(([A-Za-z]):[\\/].*)", str(path)):
-        here = f"/mnt/{found[2].lower()}{found[1][2:]}".replace("\\", "/")
-        raise UserError(
-            "a path on this machine as source",
-            f"{found[1]}, a Windows path",
-            f"Write the path as it is here: {here} within WSL.",
-        )
 
 
 def folder_of(source: str, base: Path) -> Path | None:
@@ -126,11 +114,6 @@ def open_path(path: Path, data: DataSettings) -> Source:
         OSError: If it cannot be accessed.
     """
     folder = path.is_dir()
-    if folder and data.layout is None:
-        from scalestudy.data.sources.parquet import ParquetImages, find_files
-
-        if files := find_files(path, data):
-            return ParquetImages(path, data, files)
     if folder or path.suffix.lower() in TABLES:
         from scalestudy.data.sources.folders import ImageFolder
         from scalestudy.data.sources.layouts.find import list_folder, list_table

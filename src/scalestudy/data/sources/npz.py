@@ -1,18 +1,17 @@
 """An .npz file with Keras's names: x_train and y_train, optionally x_val, y_val, x_test and y_test."""
 
-import math
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data.images.form import stored_as
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.images.form import Fit, stored_as
 from scalestudy.data.images.masks import MaskValues
-from scalestudy.data.images.resize import Fit
 from scalestudy.data.sources.base import (
     OF_FILES,
     Contents,
@@ -25,9 +24,6 @@ from scalestudy.data.sources.base import (
 from scalestudy.data.sources.files import MOST_NAMES, LeftOut, several
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import IGNORE, Array, Ranges, Sample
-from scalestudy.hardware.memory import memory_limit
-from scalestudy.study.settings import DataSettings
-from scalestudy.util import units
 from scalestudy.util.errors import UserError
 
 _SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "test": ("test",)}
@@ -42,8 +38,14 @@ class NpzArray:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
-        with _refusing(path, name), zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
-            self.shape, _, self.dtype = _header(stream)
+        with (
+            _refusing(path, f"{name}: "),
+            zipfile.ZipFile(path) as archive,
+            archive.open(f"{name}.npy") as stream,
+        ):
+            first = np.lib.format.read_magic(stream) == (1, 0)
+            read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+            self.shape, _, self.dtype = read(stream)
         if self.dtype.hasobject:
             raise UserError(
                 "arrays of numbers",
@@ -57,36 +59,18 @@ class NpzArray:
         Raises:
             UserError: If it is damaged, or does not fit into memory.
         """
-        size = math.prod(self.shape) * self.dtype.itemsize
-        if size > (limit := memory_limit()):
-            raise UserError(
-                f"arrays that fit into {units.size(limit)} of memory",
-                f"{self.name} in {self.path}, which takes {units.size(size)}",
-                "Store the images as files in folders, which are read one at a time.",
-            )
-        with _refusing(self.path, self.name), np.load(self.path, allow_pickle=False) as archive:
+        with _refusing(self.path, f"{self.name}: "), np.load(self.path, allow_pickle=False) as archive:
             array: npt.NDArray[Any] = archive[f"{self.name}.npy"]
             return array
 
 
 @contextmanager
-def _refusing(path: Path, name: str) -> Iterator[None]:
+def _refusing(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # zipfile, zlib and NumPy raise many types
-        raise _unreadable(path, f"{name}: {error}") from error
-
-
-def _unreadable(path: Path, reason: str) -> UserError:
-    return UserError(
-        "an .npz file that can be read", f"{path}: {reason}", "Save it again with numpy.savez_compressed."
-    )
-
-
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    return read(stream)
+        action = "Save it again with numpy.savez_compressed."
+        raise UserError("an .npz file that can be read", f"{path}: {what}{error}", action) from error
 
 
 Pairs = dict[str, tuple[NpzArray, NpzArray]]
@@ -99,32 +83,22 @@ def find_arrays(path: Path) -> tuple[Pairs, tuple[LeftOut, ...]]:
     Raises:
         UserError: If it is not an .npz file, or lacks a training set or one array of a pair; as `NpzArray`.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.namelist()
-    except Exception as error:
-        raise _unreadable(path, str(error)) from error
-    names = [name.removesuffix(".npy") for name in members if name.endswith(".npy")]
+    with _refusing(path, ""), zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
     pairs: Pairs = {}
     for split, suffixes in _SPLITS.items():
-        for suffix in suffixes:
-            arrays = [name for name in (f"x_{suffix}", f"y_{suffix}") if name in names]
-            if len(arrays) == 1:
-                raise UserError(
-                    f"x_{suffix} and y_{suffix} together",
-                    f"only {arrays[0]} in {path}",
-                    "Save both arrays under these names.",
-                )
-            if arrays and split not in pairs:
-                pairs[split] = (NpzArray(path, arrays[0]), NpzArray(path, arrays[1]))
-    if "train" not in pairs:
-        raise UserError(
-            "arrays x_train and y_train, optionally x_val, y_val, x_test and y_test",
-            f"{several(names) or 'no arrays'} in {path}",
-            "Save the arrays under these names.",
-        )
-    taken = {f"{array.name}.npy" for pair in pairs.values() for array in pair}
-    others = tuple(name.removesuffix(".npy") for name in members if name not in taken)
+        there = [suffix for suffix in suffixes if not {f"x_{suffix}", f"y_{suffix}"}.isdisjoint(names)]
+        x, y = (f"{side}_{(*there, split)[0]}" for side in "xy")
+        if x in names and y in names:
+            pairs[split] = NpzArray(path, x), NpzArray(path, y)
+        elif split == "train" or x in names or y in names:
+            raise UserError(
+                f"arrays {x} and {y}",
+                f"{several(names) or 'no arrays'} in {path}",
+                "Save the arrays as x_train and y_train, optionally x_val, y_val, x_test and y_test.",
+            )
+    taken = {array.name for pair in pairs.values() for array in pair}
+    others = tuple(name for name in names if name not in taken)
     return pairs, ((LeftOut("no arrays of a set", len(others), others[:MOST_NAMES]),) if others else ())
 
 
@@ -232,37 +206,35 @@ class Npz:
 
 def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> None:
     """Refuse arrays that are not images with targets, or that differ from the training set."""
-    of_rank_4 = len(x.shape) == 4
-    rules = (
-        (x.dtype.kind in "biuf", x, "images of real numbers", "Save whole or floating-point numbers."),
+    images = len(x.shape) in (3, 4) and 0 not in x.shape and x.dtype.kind in "biuf"
+    channels_first = len(x.shape) == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4
+    kinds = {x.dtype.kind, train_x.dtype.kind}
+    for fulfilled, array, expected, action in (
         (
-            len(x.shape) in (3, 4) and 0 not in x.shape,
-            x, "images of shape [N, H, W] or [N, H, W, C]", "Reshape it to images.",
+            images and not channels_first,
+            x,
+            "images of real numbers, shape [N, H, W] or [N, H, W, C] with channels last",
+            "Save numbers of that shape; numpy.moveaxis(x, 1, -1) moves the channels.",
         ),
         (
-            not (of_rank_4 and x.shape[1] in (1, 3) and x.shape[3] > 4),
-            x, "channels last, shape [N, H, W, C]", "Move the channels: numpy.moveaxis(x, 1, -1).",
+            x.shape[1:] == train_x.shape[1:] and (len(kinds) == 1 or kinds == {"i", "u"}),
+            x,
+            f"images like x_train's, of shape {list(train_x.shape[1:])} and {train_x.dtype}",
+            "Store images of one shape and type.",
         ),
         (
-            x.shape[1:] == train_x.shape[1:],
-            x, f"images of the shape {list(train_x.shape[1:])} of x_train", "Store images of one shape.",
-        ),
-        (
-            x.dtype.kind == train_x.dtype.kind or {x.dtype.kind, train_x.dtype.kind} == {"i", "u"},
-            x, f"numbers like x_train's ({train_x.dtype})", "Store them in one type.",
-        ),
-        (y.shape[:1] == x.shape[:1], y, f"one target for each row of {x.name}", "Store one for each."),
-        (
-            _is_mask(x, y) or _is_class(y),
-            y, "integer classes of shape [N] or integer masks of the images' height and width",
+            y.shape[:1] == x.shape[:1] and (_is_mask(x, y) or _is_class(y)),
+            y,
+            f"for each row of {x.name} an integer class, or an integer mask of the images' height and width",
             "Store the index of the class, numpy.argmax(y, axis=-1) of one-hot rows, as y.astype(int).",
         ),
         (
             _is_mask(x, y) == _is_mask(train_x, train_y),
-            y, "targets of the kind of y_train", "Store all as classes, or all as masks.",
+            y,
+            "targets of the kind of y_train",
+            "Store all as classes, or all as masks.",
         ),
-    )  # fmt: skip
-    for fulfilled, array, expected, action in rules:
+    ):
         if not fulfilled:
             received = f"{array.name} of shape {list(array.shape)}, {array.dtype}, in {array.path}"
             raise UserError(expected, received, action)

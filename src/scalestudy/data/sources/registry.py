@@ -6,16 +6,7 @@ from scalestudy.util.registry import Registry
 
 Kind = Literal["masks", "classes", "custom"]
 """A class for every pixel, a class for every sample, or samples that a task reads itself."""
-SOURCES: Registry[Any] = Registry(
-    "scalestudy.sources",
-    {
-        "indents": "scalestudy.data.sources.indents:Indents",
-        "digits": "scalestudy.data.sources.digits:Digits",
-        "keras": "scalestudy.data.sources.public.sets:keras",
-        "tfds": "scalestudy.data.sources.public.tfds:tfds",
-        "indents@zenodo": "scalestudy.data.sources.public.sets:zenodo_indents",
-    },
-)
+SOURCES: Registry[Any] = Registry("scalestudy.sources")
 """Named sources: each is a class or function (argument, data) -> `sources.base.Source`.
 
 The argument is the part after the colon in "NAME:ARGUMENT", or None; `data` is the section [data] of the

@@ -3,24 +3,23 @@
 import os
 import re
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from scalestudy.data.sources import faults
-from scalestudy.data.sources.base import Contents, Source, digest, findings_of
+from scalestudy.config.settings import DataSettings, LaunchSettings
+from scalestudy.data.sources.base import Contents, Downloading, Source, digest, findings_of, silently
 from scalestudy.data.sources.custom import CustomSource
 from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.locate import cache_folder, find_source, folder_of
-from scalestudy.data.sources.public.download import Downloading, silently
 from scalestudy.data.sources.registry import Kind
-from scalestudy.data.store.make import locked, new_folder
 from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, Storage
-from scalestudy.data.store.write import OnProgress, bytes_of, write_set
+from scalestudy.data.store.write import OnProgress, bytes_of, locked, new_folder, write_set
 from scalestudy.hardware.memory import memory_limit
-from scalestudy.study.settings import DataSettings
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 
+_TASKS = {"masks": ', such as task = "unet"', "classes": ', such as task = "cnn"'}
 _HOLDS = {
     "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
     "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
@@ -44,52 +43,107 @@ def chosen(storage: Literal["auto", "arrays", "encoded"], needed: int, cache: Pa
     return "arrays" if needed <= min(memory_limit(), shutil.disk_usage(existing).free) else "encoded"
 
 
-def prepare(
-    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path("."),
-    on_progress: OnProgress | None = None,
-) -> Prepared:  # fmt: skip
-    """Prepare a data set, or return it at once if it is already prepared.
+@dataclass(frozen=True)
+class PlannedSet:
+    """A data set, prepared or not: its settings, its source, and its folder for each possible storage."""
 
-    Args:
-        data: Section [data] of a study file, with a source.
-        task_kind: Kind of data that the task needs; another kind is refused.
-        base: Folder for relative paths: the folder of the study file.
-        on_progress: Called with (samples done, total samples) while preparing.
+    data: DataSettings
+    base: Path
+    source: Source
+    folders: dict[Storage, Path]
+    """Arrays come first for "auto"."""
 
-    Raises:
-        UserError: If the source is missing, of the wrong kind or damaged (the message names the file), or if
-            the disk is full. No partial folder is left.
-    """
-    source, folders = _place(data, task_kind, base)
-    ready = _first(folders)
-    if ready is not None:
-        return ready
-    first = next(iter(folders.values()))
-    refusals = first.with_name(f"{first.name}.refused.txt")
-    with faults.listed(refusals):
+    @property
+    def _cache(self) -> Path:
+        return next(iter(self.folders.values())).parent
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Files that `prepare` would skip. No image is read."""
+        return findings_of(self.source).left_out
+
+    def prepared(self) -> Prepared | None:
+        """Return the set if `prepare` has made it, else None. Writes nothing."""
+        found = map(Prepared.find, self.folders.values())
+        return next((ready for ready in found if ready is not None), None)
+
+    def predicted_bytes(self) -> tuple[int, Storage]:
+        """Predict the size and storage of the set from image headers, without decoding.
+
+        Returns:
+            Bytes of the set as arrays, and the storage (encoded rows take less). The size is 0 for data that
+            a task reads itself, since it is unknown.
+
+        Raises:
+            UserError: If its images do not fit into one array.
+        """
+        if self.source.kind == "custom":
+            return 0, "arrays"
+        needed = _needed(self.source, self.source.contents())
+        return needed, chosen(self.data.storage, needed, self._cache)
+
+    def fetch(self, downloading: Downloading = silently) -> None:
+        """Download the files of a public data set, unless it is already prepared.
+
+        Raises:
+            UserError: If it cannot be downloaded.
+        """
+        if self.prepared() is None:
+            _fetch(self.source, downloading)
+
+    def prepare(
+        self, on_progress: OnProgress | None = None, within: float = LaunchSettings().progress_timeout
+    ) -> Prepared:
+        """Prepare the set, or return it at once if it is already prepared.
+
+        Args:
+            on_progress: Called with (samples done, total samples) while preparing.
+            within: Maximum seconds between two samples of a user's `read`.
+
+        Raises:
+            UserError: If the source is damaged (the message names the file), or if the disk is full. No
+                partial folder is left.
+        """
+        ready, source = self.prepared(), self.source
+        if ready is not None:
+            return ready
         _fetch(source, silently)
         contents = None if isinstance(source, CustomSource) else source.contents()
-    needed = _needed(source, contents) if contents is not None else 0
-    storage = chosen(data.storage, needed, first.parent) if contents is not None else "arrays"
-    folder = folders[storage]
-    with locked(folder) as alone, faults.listed(refusals):
-        ready = Prepared.find(folder)
-        if ready is not None:  # another process finished it while this one waited for the lock
-            return ready
-        with new_folder(folder, lambda: Prepared.find(folder) is not None, alone=alone) as temporary:
-            if storage == "arrays":  # the size of encoded rows is not known in advance
-                _require_space(folder.parent, needed)
-            if contents is not None:
-                write_set(source, contents, temporary, on_progress, storage)
-            elif isinstance(source, CustomSource):
-                source.write(temporary, on_progress)
-            if find_source(data, base=base).fingerprint != source.fingerprint:
-                raise UserError(
-                    "a data set that does not change while it is prepared",
-                    f"{source.identity}, in which files were added, removed or changed",
-                    "Run again when nothing changes it any more.",
-                )
-        return Prepared.open(folder)
+        needed = _needed(source, contents) if contents is not None else 0
+        storage = chosen(self.data.storage, needed, self._cache) if contents is not None else "arrays"
+        folder = self.folders[storage]
+        with locked(folder) as alone:
+            ready = Prepared.find(folder)
+            if ready is not None:  # another process finished it while this one waited for the lock
+                return ready
+            with new_folder(folder, lambda: Prepared.find(folder) is not None, alone=alone) as temporary:
+                if storage == "arrays":  # the size of encoded rows is not known in advance
+                    _require_space(folder.parent, needed)
+                if contents is not None:
+                    write_set(source, contents, temporary, on_progress, storage)
+                elif isinstance(source, CustomSource):
+                    source.write(temporary, on_progress, within)
+                if find_source(self.data, base=self.base).fingerprint != source.fingerprint:
+                    raise UserError(
+                        "a data set that does not change while it is prepared",
+                        f"{source.identity}, in which files were added, removed or changed",
+                        "Run again when nothing changes it any more.",
+                    )
+            return Prepared.open(folder)
+
+
+def prepare(
+    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path("."), **how: Any
+) -> Prepared:
+    """Prepare a data set: `PlannedSet.prepare` of `find_set`."""
+    return find_set(data, task_kind=task_kind, base=base).prepare(**how)
+
+
+def find_prepared(
+    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")
+) -> Prepared | None:
+    """Return a data set if it is prepared, else None: `PlannedSet.prepared` of `find_set`."""
+    return find_set(data, task_kind=task_kind, base=base).prepared()
 
 
 def _needed(source: Source, contents: Contents) -> int:
@@ -119,66 +173,24 @@ def _require_space(folder: Path, needed: int) -> None:
         )
 
 
-def fetch(
-    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path("."),
-    downloading: Downloading = silently,
-) -> None:  # fmt: skip
-    """Download the files of a public data set, unless it is already prepared.
+def find_set(data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")) -> PlannedSet:
+    """Find the source of a data set, and the folders that `PlannedSet.prepare` would make. No image is read.
 
-    Raises:
-        UserError: If the source is missing, of the wrong kind, or cannot be downloaded.
-    """
-    source, folders = _place(data, task_kind, base)
-    if _first(folders) is None:
-        _fetch(source, downloading)
-
-
-def look(data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")) -> tuple[LeftOut, ...]:
-    """Return the files that `prepare` with these arguments would skip. No image is read.
+    Args:
+        data: Section [data] of a study file, with a source.
+        task_kind: Kind of data that the task needs; another kind is refused.
+        base: Folder for relative paths: the folder of the study file.
 
     Raises:
         UserError: If the source is missing or of the wrong kind, or its layout is ambiguous.
     """
-    return findings_of(_place(data, task_kind, base)[0]).left_out
-
-
-def find_prepared(
-    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")
-) -> Prepared | None:
-    """Return the data set if `prepare` with these arguments has made it, else None. Writes nothing.
-
-    Raises:
-        UserError: If the source is missing or of the wrong kind.
-    """
-    return _first(_place(data, task_kind, base)[1])
-
-
-def predicted_bytes(data: DataSettings, *, base: Path = Path(".")) -> tuple[int, Storage]:
-    """Predict the size and storage of the set from image headers, without decoding.
-
-    Returns:
-        Bytes of the set as arrays, and the storage (encoded rows take less). The size is 0 for data that a
-        task reads itself, since it is unknown.
-
-    Raises:
-        UserError: If the source is missing, or its images do not fit into one array.
-    """
-    source = find_source(data, base=base)
-    if source.kind == "custom":
-        return 0, "arrays"
-    needed = _needed(source, source.contents())
-    return needed, chosen(data.storage, needed, cache_folder(data.cache, base))
-
-
-def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Source, dict[Storage, Path]]:
-    """Return the source and the folder for each possible storage; arrays come first for "auto"."""
     source = find_source(data, base=base)
     if task_kind is not None and source.kind != task_kind:
         needed, action = _HOLDS[task_kind]
         raise UserError(
             f"{needed}, which the task needs",
             f"{data.source}, which holds {_HOLDS[source.kind][0]}",
-            f"{action}, or choose a task for {_HOLDS[source.kind][0]}.",
+            f"{action}, or choose a task for {_HOLDS[source.kind][0]}{_TASKS.get(source.kind, '')}.",
         )
     cache = cache_folder(data.cache, base)
     root = folder_of(str(data.source), base)
@@ -192,19 +204,20 @@ def _place(data: DataSettings, task_kind: Kind | None, base: Path) -> tuple[Sour
     # Leave out keys at their default, so that a new key does not change the folders of existing sets.
     keys = data.model_dump(mode="json", exclude=_NO_CONTENT, exclude_defaults=True)
     identity = (
-        PREPARED_SCHEMA, source.kind, source.identity, source.fingerprint, data.image_size,
+        PREPARED_SCHEMA,
+        source.kind,
+        source.identity,
+        source.fingerprint,
+        data.image_size,
         *sorted(keys.items()),
-    )  # fmt: skip
+    )
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", source.label)[:40]
     storages: tuple[Storage, ...] = ("arrays", "encoded") if data.storage == "auto" else (data.storage,)
     digests = {
         storage: digest(*identity, *(() if storage == "arrays" else (storage,))) for storage in storages
     }
-    return source, {storage: cache / f"{label}-{text[:16]}" for storage, text in digests.items()}
-
-
-def _first(folders: dict[Storage, Path]) -> Prepared | None:
-    return next((ready for folder in folders.values() if (ready := Prepared.find(folder)) is not None), None)
+    folders = {storage: cache / f"{label}-{text[:16]}" for storage, text in digests.items()}
+    return PlannedSet(data, base, source, folders)
 
 
 def _fetch(source: Source, downloading: Downloading) -> None:

@@ -12,13 +12,12 @@ from pydantic import Field, PlainSerializer, PlainValidator
 
 from scalestudy.data.columns import Column, Described, leaves, named, stem
 from scalestudy.data.images.tiles import Tiling
-from scalestudy.data.loading.order import Indices
+from scalestudy.data.loading.slices import Indices
 from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.registry import Kind
-from scalestudy.data.store.encoded import Encoded
-from scalestudy.data.store.files import check_array, index_name
+from scalestudy.data.store.rows import Encoded, check_array, index_name
 from scalestudy.data.types import Ranges, Size
-from scalestudy.study.records import Record
+from scalestudy.store.records import Record
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
@@ -192,7 +191,7 @@ class Prepared(Record):
             rows = {"inputs": (self.input_shape, self.dtype), "targets": self._target}
             for name, (shape, dtype) in rows.items():
                 if self.storage == "encoded" and shape:
-                    check_array(self.path / index_name(name), (self.count, 3), np.dtype(np.int64))
+                    check_array(self.path / index_name(name), (self.count + 1,), np.dtype(np.int64))
                 else:
                     check_array(self.path / f"{name}.npy", (self.count, *shape), dtype)
         for name, size in self.file_sizes.items():

@@ -1,7 +1,9 @@
-"""Write the files of a prepared set: rows, sample by sample, and the manifest."""
+"""Write the files of a prepared set into a temporary folder, which is renamed when complete."""
 
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,12 +12,77 @@ import numpy as np
 from scalestudy.data.images.form import stored_as
 from scalestudy.data.sources.base import Contents, Source, findings_of, side_by_side
 from scalestudy.data.sources.registry import Kind
-from scalestudy.data.store.encoded import encode
-from scalestudy.data.store.files import ArrayFile, ShardWriter
 from scalestudy.data.store.prepared import Prepared, Storage
+from scalestudy.data.store.rows import ArrayFile, RowsFile, encode
 from scalestudy.data.types import IGNORE, Array
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import write_atomically
+from scalestudy.util.files import sync_folder, write_atomically
+from scalestudy.util.locks import take
+
+_MARK = ".tmp-"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[bool]:
+    """Wait for the lock of a set and hold it; yield False on file systems without locks.
+
+    Raises:
+        UserError: If the cache folder cannot be created or written to.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = take(folder.parent / f"{folder.name}.lock", wait=True)
+    except OSError as error:
+        raise _unwritable("a cache folder that can be written to", folder, error) from error
+    if lock is None:
+        yield False
+        return
+    with lock:
+        yield True
+
+
+@contextmanager
+def new_folder(place: Path, is_whole: Callable[[], bool], *, alone: bool) -> Iterator[Path]:
+    """Yield a temporary folder, and rename it to `place` at the end, replacing an incomplete folder there.
+
+    Args:
+        place: Final path.
+        is_whole: Whether the folder at `place` is complete.
+        alone: Whether the lock is held. Only then leftovers of killed processes are removed.
+
+    Raises:
+        UserError: If the cache folder is not writable or full.
+    """
+    temporary = None
+    try:
+        for leftover in place.parent.glob(f"{place.name}{_MARK}*") if alone else ():
+            shutil.rmtree(leftover, ignore_errors=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f"{place.name}{_MARK}", dir=place.parent))
+        yield temporary
+        temporary.chmod(0o755)
+        if place.exists() and not is_whole():
+            place.rename(temporary / "damaged")
+            shutil.rmtree(temporary / "damaged")
+        try:
+            temporary.rename(place)
+            sync_folder(place.parent)
+        except OSError:
+            # Without locks, another process may have completed it first: keep that folder and its splits.
+            if not is_whole():
+                raise
+    except OSError as error:
+        raise _unwritable(
+            "a cache folder that stays, can be written to and has space", place, error
+        ) from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _unwritable(expected: str, folder: Path, error: OSError) -> UserError:
+    received = f"{folder.parent}: {error.strerror or error}"
+    return UserError(expected, received, "Free some space there, or set another `cache` under [data].")
+
 
 OnProgress = Callable[[int, int], None]
 DAMAGED_FILES = "damaged.txt"
@@ -38,9 +105,12 @@ def bytes_of(kind: Kind, contents: Contents) -> int:
 
 
 def write_set(
-    source: Source, contents: Contents, folder: Path, on_progress: OnProgress | None,
+    source: Source,
+    contents: Contents,
+    folder: Path,
+    on_progress: OnProgress | None,
     storage: Storage = "arrays",
-) -> None:  # fmt: skip
+) -> None:
     """Write the rows and the manifest of a source into an empty folder.
 
     Raises:
@@ -74,11 +144,11 @@ def write_set(
 
     with ExitStack() as files:
 
-        def column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayFile | ShardWriter:
+        def column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayFile | RowsFile:
             # Classes are always stored as an array: they are small.
-            file: ArrayFile | ShardWriter
+            file: ArrayFile | RowsFile
             if storage == "encoded" and shape:
-                file = ShardWriter(folder, name)
+                file = RowsFile(folder, name)
             else:
                 file = ArrayFile(folder, name, (contents.count, *shape), dtype)
             files.callback(file.close)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scalestudy.data.columns import NAME, Column, Described, leaves, map_columns, named, stem
-from scalestudy.data.store.files import write_header
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.data.store.rows import write_header
 from scalestudy.data.types import Array
 from scalestudy.util.errors import UserError
 
@@ -55,9 +55,14 @@ class Storing(NamedTuple):
 
 
 def write_custom(
-    samples: Iterable[Samples], storing: Storing, folder: Path, *, identity: str, fingerprint: str,
+    samples: Iterable[Samples],
+    storing: Storing,
+    folder: Path,
+    *,
+    identity: str,
+    fingerprint: str,
     on_progress: Callable[[int], None],
-) -> None:  # fmt: skip
+) -> None:
     """Write samples, in the order train, validation, test, and the manifest into an empty folder.
 
     `identity` describes the source, `fingerprint` is its digest. `on_progress` is called with the number of
@@ -79,9 +84,10 @@ def write_custom(
             map_columns(lambda writer, values: writer.write(values, done), writers[side], columns)  # noqa: B023
         if done and (groups is None) != (part.groups is None):
             raise UserError(
-                "a group for every sample, or for none", f"a different answer from sample {done} on",
+                "a group for every sample, or for none",
+                f"a different answer from sample {done} on",
                 "Give groups for all samples.",
-            )  # fmt: skip
+            )
         if part.groups is not None:
             groups = [*(groups or ()), *part.groups]
         done += part.size
@@ -90,9 +96,10 @@ def write_custom(
         on_progress(done)
     if done < 2:
         raise UserError(
-            "at least 2 samples, one to train on and one to validate on", f"{done} from {identity}",
+            "at least 2 samples, one to train on and one to validate on",
+            f"{done} from {identity}",
             "Return more samples from read(data).",
-        )  # fmt: skip
+        )
     inputs, targets = (map_columns(ColumnWriter.close, writers[side]) for side in ("inputs", "targets"))
     _refuse_unused({"inputs": inputs, "targets": targets}, storing)
     digests = {}
@@ -278,9 +285,12 @@ def _writers(folder: Path, side: str, columns: Any, storing: Storing) -> Any:
         label = f"the {side}" if name is None else f"{side[:-1]} {name!r}"
         vocabulary = storing.vocabularies.get(key)
         return ColumnWriter(
-            folder, stem(side, name), label,
-            sequence=key in storing.sequences, vocabulary=list(vocabulary) if vocabulary else None,
-        )  # fmt: skip
+            folder,
+            stem(side, name),
+            label,
+            sequence=key in storing.sequences,
+            vocabulary=list(vocabulary) if vocabulary else None,
+        )
 
     return {name: writer(name) for name in columns} if isinstance(columns, Mapping) else writer(None)
 

@@ -87,8 +87,10 @@ def draw_rows(layer: keras.layers.Layer, drawing: type[RowNoise], seed: int, ind
     layer.draw_by(seed, index)
 
 
-def adapt(model: keras.Model, replace_layer: ReplaceLayer, *, seed: int, sync_batch_norm: bool) -> list[str]:
-    """Replace batch normalisation and noise layers of a model in place by those of an engine.
+def adapt(
+    model: keras.Model, replace_layer: ReplaceLayer, *, seed: int, sync_batch_norm: bool, noise: bool = True
+) -> list[str]:
+    """Replace batch normalisation and (with `noise`) noise layers of a model in place by those of an engine.
 
     Other layers that draw random numbers get seeds from the step and the worker's slice.
 
@@ -102,7 +104,7 @@ def adapt(model: keras.Model, replace_layer: ReplaceLayer, *, seed: int, sync_ba
     for layer in in_order(model):
         if isinstance(layer, RowNoise) or getattr(layer, "keeps_statistics", False):
             continue  # already replaced: the layer occurs twice in the model
-        if adaptable(layer):
+        if adaptable(layer) and (noise or isinstance(layer, layers.BatchNormalization)):
             replace_layer(layer, seed, numbers)
         elif sync_batch_norm and isinstance(layer, layers.BatchNormalization):
             raise UserError(

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 
 import keras
 
-from scalestudy.study.metrics import UNKNOWN
+from scalestudy.config.metrics import UNKNOWN
 from scalestudy.tasks.base import Task
 from scalestudy.util.errors import UserError
 
 WATCHING = (
-    keras.callbacks.EarlyStopping, keras.callbacks.ModelCheckpoint, keras.callbacks.ReduceLROnPlateau,
-)  # fmt: skip
+    keras.callbacks.EarlyStopping,
+    keras.callbacks.ModelCheckpoint,
+    keras.callbacks.ReduceLROnPlateau,
+)
 """Keras's callbacks that watch a metric."""
 
 

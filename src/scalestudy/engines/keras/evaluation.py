@@ -8,8 +8,8 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.config.metrics import class_keys
 from scalestudy.data.loading.slices import Call
-from scalestudy.study.metrics import class_keys
 from scalestudy.tasks.base import Task
 
 
@@ -24,7 +24,7 @@ class Evaluation(ABC):
         }
 
     @abstractmethod
-    def sums(self, call: Call) -> list[NDArray[np.float64]]:
+    def sums(self, call: Call) -> list[Any]:
         """Return sums over this process's slices of one step: losses, samples, and metric variables."""
 
     def added(self, inputs: Any, targets: Any) -> list[Any]:

@@ -8,11 +8,10 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.images.form import as_stored
 from scalestudy.engines.base import Judged
 from scalestudy.engines.keras.evaluation import quality_of_each
 from scalestudy.engines.keras.model_files import load_model
-from scalestudy.study.model_record import ModelRecord
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
 from scalestudy.util.errors import UserError
@@ -22,18 +21,15 @@ class KerasInference:
     """See `Inference`.
 
     Args:
-        model: A Keras model, or a PyTorch module (`ModuleModel`), for inputs in [0, 1] or as in `stored`.
+        model: A Keras model, or a PyTorch module (`ModuleModel`), for inputs in [0, 1].
         task: Returns the task with its loss and metrics; used by `judged`.
         within: Wraps the function that calls the model (`tf.function`, `torch.no_grad()`).
-        stored: Record of the stored inputs, if the model scales them itself; otherwise None.
     """
 
     def __init__(
-        self, model: Any, task: Callable[[], Task], within: Callable[[Any], Any] = lambda call: call, *,
-        stored: ModelRecord | None = None,
-    ) -> None:  # fmt: skip
-        self._model, self._call = model, within(partial(model, training=False))
-        self._find_task, self._stored = task, stored
+        self, model: Any, task: Callable[[], Task], within: Callable[[Any], Any] = lambda call: call
+    ) -> None:
+        self._model, self._call, self._find_task = model, within(partial(model, training=False)), task
 
     @cached_property
     def _task(self) -> Task:
@@ -54,18 +50,14 @@ class KerasInference:
         return _array(told, "float32")
 
     def _outputs(self, inputs: NDArray[Any], scale: float) -> Any:
-        if self._stored is not None:
-            given = as_stored(inputs, scale, self._stored.dtype, self._stored.scale)
-            tensor = keras.ops.convert_to_tensor(given)
-        else:
-            floatx = keras.config.floatx()
-            tensor = keras.ops.cast(keras.ops.convert_to_tensor(inputs), floatx) * scale
+        tensor = keras.ops.cast(keras.ops.convert_to_tensor(inputs), keras.config.floatx()) * scale
         outputs = keras.tree.flatten(self._call(tensor))
         if len(outputs) != 1:
             raise UserError(
-                "a model of one input and one output", f"one of {len(outputs)} outputs",
+                "a model of one input and one output",
+                f"one of {len(outputs)} outputs",
                 "Use the exported model in your own program, which knows what each output means.",
-            )  # fmt: skip
+            )
         return outputs[0]
 
 
@@ -74,9 +66,8 @@ def open_inference(path: str, record: ModelRecord, within: Callable[[Any], Any])
     if path.endswith(".pt"):
         built = built_module(path, record)
         return KerasInference(built.model, lambda: built, within)
-    stored = record if record.inputs == "stored" else None
     task = partial(load_task, record.task, DataInfo.of_record(record), record.rebuilt)
-    return KerasInference(load_model(path, record.task), task, within, stored=stored)
+    return KerasInference(load_model(path, record.task), task, within)
 
 
 def built_module(path: str, record: ModelRecord) -> Task:

@@ -36,10 +36,16 @@ def kept(model: keras.Model, names: Sequence[str]) -> Iterator[None]:
 
 _TRANSPOSED = keras.layers.Conv1DTranspose, keras.layers.Conv2DTranspose, keras.layers.Conv3DTranspose
 _COUNTED = (
-    keras.layers.Dense, keras.layers.Conv1D, keras.layers.Conv2D, keras.layers.Conv3D, *_TRANSPOSED,
-    keras.layers.DepthwiseConv1D, keras.layers.DepthwiseConv2D, keras.layers.SeparableConv1D,
+    keras.layers.Dense,
+    keras.layers.Conv1D,
+    keras.layers.Conv2D,
+    keras.layers.Conv3D,
+    *_TRANSPOSED,
+    keras.layers.DepthwiseConv1D,
+    keras.layers.DepthwiseConv2D,
+    keras.layers.SeparableConv1D,
     keras.layers.SeparableConv2D,
-)  # fmt: skip
+)
 """Layers that apply each of their kernels once at each position."""
 _ATTENTION = (keras.layers.Attention, keras.layers.AdditiveAttention)
 """Layers that multiply without kernels."""
@@ -78,7 +84,8 @@ def flops_of(model: keras.Model, trained: Sequence[keras.Variable]) -> Flops:
     more for the gradient of its input.
     """
     if not isinstance(model, keras.Model):
-        return Flops(model.flops(trained) or None)
+        count = model.flops(trained)
+        return Flops(count or None, () if count is not None else (model.name,))
     learns, total, behind = {id(variable) for variable in trained}, 0, False
     uncounted = set[str]()
     for layer in in_order(model):

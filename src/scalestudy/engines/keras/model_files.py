@@ -13,8 +13,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from scalestudy.study.catalog import TASKS, has_name, is_ours
-from scalestudy.study.model_record import EMBEDDED, ModelRecord
+from scalestudy.config.catalog import TASKS, has_name, is_ours
+from scalestudy.store.model_record import EMBEDDED, ModelRecord
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.load import definitions_of
 from scalestudy.util.errors import UserError
@@ -24,7 +24,7 @@ from scalestudy.util.tracebacks import error_text
 def load_model(path: str, task: str) -> keras.Model:
     """Load a `.keras` file with the classes and functions of its task file, if that exists.
 
-    A built-in task needs no file. For an exported model it may be missing if all layers are Keras's.
+    A built-in task needs no file. With `task` "", no code in the file or of a task runs.
 
     Raises:
         UserError: If the model cannot be loaded.
@@ -36,15 +36,15 @@ def load_model(path: str, task: str) -> keras.Model:
         elif Path(task).is_file():
             definitions = definitions_of(import_file(Path(task)))
     try:
-        # Lambda layers of a user's task are the user's code, like the task itself.
-        return keras.saving.load_model(
-            path, custom_objects=definitions, compile=False, safe_mode=not definitions
-        )
+        # Lambda layers are code in the file itself: the user's own, if a file of theirs defines the task.
+        safe = has_name(task) or not definitions
+        return keras.saving.load_model(path, custom_objects=definitions, compile=False, safe_mode=safe)
     except Exception as error:  # of Keras, h5py or the user's classes
-        missing = not has_name(task) and not Path(task).is_file()
         action = (
-            f"Its task file {task} is not there: put it back, if the model has layers of its own."
-            if missing
+            "If the model has code of its own that you trust, name its task file with --task."
+            if not task
+            else f"Its task file {task} is not there: put it back, if the model has layers of its own."
+            if not has_name(task) and not Path(task).is_file()
             else "See that the file is whole, and that its task file is as it was when it was trained."
         )
         raise UserError(f"a Keras model that can be loaded: {path}", error_text(error), action) from error
@@ -77,7 +77,7 @@ def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -
             f"no {' and no '.join(missing)} in this environment",
             "Install them beside Scalestudy: pip install 'scalestudy[onnx]'; or choose --format savedmodel.",
         )
-    whole = with_scaling(model, record) if record.inputs == "stored" else model
+    whole = with_scaling(model, record)
     text = record.model_dump_json(indent=1)
     with written_whole(out, form) as half:
         if form == "keras":

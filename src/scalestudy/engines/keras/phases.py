@@ -9,11 +9,10 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.config.point import Point
 from scalestudy.engines.base import Bucket
 from scalestudy.engines.buckets import Buckets, in_buckets, in_halves
 from scalestudy.engines.keras.layers import kept, multiply_adds
-from scalestudy.engines.keras.optimizers import make_optimizer
-from scalestudy.study.point import Point
 from scalestudy.tasks.base import Task
 
 
@@ -31,7 +30,7 @@ class Phase:
 
     first: int
     frozen: tuple[str, ...]
-    optimizer: keras.Optimizer
+    optimizer: Any
     variables: list[keras.Variable]
 
 
@@ -52,25 +51,21 @@ def buckets_of(model: keras.Model, variables: Sequence[keras.Variable], buckets:
     ]
 
 
-def phases_of(
-    task: Task, rates: NDArray[np.float64], point: Point, *, prepare: Callable[[Any], None] = lambda _: None
-) -> list[Phase]:
-    """Return the phases of a run with these learning rates; call `prepare` with each optimizer to build."""
+MakeOptimizer = Callable[[NDArray[np.float64], int, list[keras.Variable]], Any]
+"""(rates of a phase, its first step, its variables) -> an optimizer that is built for them."""
+
+
+def phases_of(task: Task, rates: NDArray[np.float64], point: Point, make: MakeOptimizer) -> list[Phase]:
+    """Return the phases of a run with these learning rates, shape [steps]."""
     train = point.train
     change = min(train.frozen_epochs, train.epochs) * (len(rates) // train.epochs)
     phases = []
     for first, stop, frozen in ((0, change, task.pretrained), (change, len(rates), ())):
         if first == stop:
             continue
-        optimizer: Any = make_optimizer(
-            train.optimizer, rates[first:stop], kappa=point.batch_ratio, scaling=train.learning_rate_scaling,
-            clip_norm=train.clip_norm,
-        )  # fmt: skip
-        prepare(optimizer)
         with kept(task.model, frozen):
             variables = task.trained
-        optimizer.build(variables)
-        phases.append(Phase(first, frozen, optimizer, variables))
+        phases.append(Phase(first, frozen, make(rates[first:stop], first, variables), variables))
     return phases
 
 

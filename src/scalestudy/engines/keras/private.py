@@ -16,6 +16,7 @@ from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import file_utils, module_utils
 
+from scalestudy.engines.context import current
 from scalestudy.tasks.labels import LOGITS
 from scalestudy.util.errors import UserError
 
@@ -33,6 +34,13 @@ def all_layers(model: keras.Model) -> list[keras.layers.Layer]:
 def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """Return a layer and all its inner layers, outer ones first."""
     return list(layer._flatten_layers())
+
+
+def untrainable(model: keras.Model) -> list[keras.Variable]:
+    """Return the weights of a model that its layers made as not trainable; freezing a layer adds none."""
+    seeds = {id(generator.state) for layer in all_layers(model) for generator in seed_generators(layer)}
+    weights = [weight for layer in all_layers(model) for weight in layer._non_trainable_variables]
+    return [weight for weight in weights if id(weight) not in seeds]
 
 
 def exchange_variables(layer: keras.layers.Layer, variables: dict[str, keras.Variable]) -> None:
@@ -215,7 +223,8 @@ def draw_by(draws: Mapping[str, Callable[..., Any]]) -> None:
     """Make Keras on PyTorch draw "uniform", "normal" and "truncated_normal" numbers with these functions.
 
     Each function takes (seed of two numbers, count, dtype, device) and returns numbers of the standard
-    distribution, shape [count], float32 or float64.
+    distribution, shape [count], float32 or float64. In training steps the seed is None: reading it would wait
+    for a GPU.
     """
     from keras.src.backend.torch import core, random  # which import PyTorch
     from keras.src.random.seed_generator import draw_seed
@@ -227,7 +236,9 @@ def draw_by(draws: Mapping[str, Callable[..., Any]]) -> None:
             kind, device = core.to_torch_dtype(dtype or keras.config.floatx()), core.get_device()
             if device == "meta" or kind.itemsize < 4:
                 return plain(shape, first, second, dtype=dtype, seed=seed)
-            numbers = draw(draw_seed(seed).tolist(), math.prod(shape), kind, device).view(tuple(shape))
+            numbers = draw(
+                draw_seed(seed).tolist() if current() is None else None, math.prod(shape), kind, device
+            ).view(tuple(shape))
             return numbers * (second if spread else second - first) + first
 
         def by_bounds(shape: Any, minval: float = 0.0, maxval: float = 1.0, **more: Any) -> Any:
@@ -297,9 +308,14 @@ def fuse_bias() -> None:
                 x, kernel.shape[2:], layer.strides, layer.data_format, "conv", layer.dilation_rate
             )
         outputs = convolutions[layer.rank - 1](
-            x, kernel, ops.convert_to_tensor(layer.bias),
-            stride=layer.strides, padding=padding, dilation=layer.dilation_rate, groups=layer.groups,
-        ).movedim(1, -1)  # fmt: skip
+            x,
+            kernel,
+            ops.convert_to_tensor(layer.bias),
+            stride=layer.strides,
+            padding=padding,
+            dilation=layer.dilation_rate,
+            groups=layer.groups,
+        ).movedim(1, -1)
         return outputs if layer.activation is None else layer.activation(outputs)
 
     plain_transposed = BaseConvTranspose.call
@@ -313,8 +329,9 @@ def fuse_bias() -> None:
         outputs = transposed[layer.rank - 1](
             nn._transpose_spatial_inputs(inputs),
             nn._transpose_conv_kernel(ops.convert_to_tensor(layer.kernel)),
-            ops.convert_to_tensor(layer.bias), stride=layer.strides,
-        ).movedim(1, -1)  # fmt: skip
+            ops.convert_to_tensor(layer.bias),
+            stride=layer.strides,
+        ).movedim(1, -1)
         return outputs if layer.activation is None else layer.activation(outputs)
 
     BaseConv.call, BaseConvTranspose.call = call, call_transposed

@@ -1,7 +1,7 @@
 """The base of trainers of Keras models, for every backend of Keras."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -9,23 +9,23 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from scalestudy.config.metrics import Sense
+from scalestudy.config.point import Point
 from scalestudy.data.loading.slices import Call
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Bucket, Flops, Variable
+from scalestudy.engines.base import Bucket, DeviceMark, Flops, Variable
 from scalestudy.engines.group import Group
+from scalestudy.engines.keras.batch_norm import momentum_of, statistics_of
 from scalestudy.engines.keras.callbacks import KerasCallbacks, refuse_moving_averages
 from scalestudy.engines.keras.evaluation import Evaluation
 from scalestudy.engines.keras.inference import KerasInference
 from scalestudy.engines.keras.layers import flops_of
 from scalestudy.engines.keras.model_files import load_model, other_model
-from scalestudy.engines.keras.phases import buckets_of, cut, phases_of
+from scalestudy.engines.keras.phases import MakeOptimizer, buckets_of, cut, phases_of
 from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.engines.local_steps import local_steps_of
-from scalestudy.study.metrics import Sense
-from scalestudy.study.point import Point
 from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
-from scalestudy.tasks.losses import with_mixed_loss
 from scalestudy.tasks.saving import prove_savable
 
 
@@ -34,6 +34,7 @@ class KerasTrainer:
 
     Attributes:
         task: The task, with layers adapted to several workers.
+        norms: Its layers of batch normalisation.
         local: Moving statistics, of which each worker has its own values until `average`.
         own: All variables of which each worker has its own value within an epoch.
         local_steps: When workers average weights instead of summing gradients; None otherwise.
@@ -45,23 +46,32 @@ class KerasTrainer:
         group: The processes.
         adapt: (model, seed, sync_batch_norm) -> names. Replaces layers whose behaviour would depend on the
             number of workers, and returns the names of layers whose noise still does.
-        prepare: Called with each optimizer before it is built.
+        make: Makes the optimizer of each phase.
         scope: Context in which model and optimizers are created.
         extra: Creates further variables that training changes, in that scope.
         halves: Whether to exchange gradients in two buckets of equal work.
     """
 
     _evaluation: Evaluation
+    _copies: Callable[[Sequence[Any]], list[NDArray[Any]]]
+    """The values of variables, each of shape [copies in this process, ...]."""
+    _assign_copies: Callable[[Sequence[Any], Sequence[NDArray[Any]]], None]
     _within: Callable[[Any], Any] = staticmethod(lambda call: call)
     """The argument `within` of `KerasInference`."""
 
     def __init__(
-        self, point: Point, prepared: Prepared, rates: NDArray[np.float64], group: Group, *,
-        adapt: Callable[..., list[str]], prepare: Callable[[Any], None] = lambda _: None,
+        self,
+        point: Point,
+        prepared: Prepared,
+        rates: NDArray[np.float64],
+        group: Group,
+        *,
+        adapt: Callable[..., list[str]],
+        make: Callable[[Task], MakeOptimizer],
         scope: AbstractContextManager[Any] | None = None,
         extra: Callable[[], Sequence[keras.Variable]] = tuple,
         halves: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._group, train = group, point.train
         self._load = partial(load_task, point.task, DataInfo.of(prepared, point.class_weights), train)
         self._named = point.task, prepared.input_shape
@@ -71,18 +81,17 @@ class KerasTrainer:
             refuse_moving_averages(task.callbacks)
             apart = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             others = list(extra())
-            self._phases = phases_of(task, rates, point, prepare=prepare)
+            self._phases = phases_of(task, rates, point, make(task))
         if apart and point.workers > 1 and group.rank == 0:
             print(f"scalestudy: what these draw depends on the number of workers: {', '.join(apart)}")
         self._phase = 0
         task.model.optimizer = self.optimizer
         optimizers = [variable for phase in self._phases for variable in phase.optimizer.variables]
         self._all = [*task.model.variables, *task.weights, *optimizers, *others]
+        layers = all_layers(task.model)
+        self.norms = [layer for layer in layers if getattr(layer, "keeps_statistics", False)]
         self.local = [
-            variable
-            for layer in all_layers(task.model)
-            if getattr(layer, "keeps_statistics", False)
-            for variable in (layer.moving_mean, layer.moving_variance)
+            variable for layer in self.norms for variable in (layer.moving_mean, layer.moving_variance)
         ]
         self.local_steps = local_steps_of(
             point, len(rates), callbacks=bool(task.callbacks), gradients=task.gradients is not None
@@ -102,14 +111,13 @@ class KerasTrainer:
         limit = point.launch.bucket_bytes
         self._cuts = [cut(task.model, phase.variables, limit, halves=halves) for phase in self._phases]
         self.buckets: Sequence[Bucket] = buckets_of(task.model, self._phases[-1].variables, self._cuts[-1])
-        self._of_training = with_mixed_loss(task, train.augment, masks=prepared.kind == "masks")
 
     @property
     def phases(self) -> list[int]:
         return [phase.first for phase in self._phases]
 
     @property
-    def optimizer(self) -> keras.Optimizer:
+    def optimizer(self) -> Any:
         """The optimizer of the current phase."""
         return self._phases[self._phase].optimizer
 
@@ -129,8 +137,14 @@ class KerasTrainer:
     def set_rate(self, rate: float) -> None:
         self.optimizer.learning_rate = rate
 
-    def evaluate(self, call: Call) -> list[NDArray[np.float64]]:
+    def mark(self) -> DeviceMark | None:
+        return None
+
+    def evaluate(self, call: Call) -> list[Any]:
         return self._evaluation.sums(call)
+
+    def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
+        return list(sums)
 
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
         return self._evaluation.results(sums)
@@ -140,6 +154,26 @@ class KerasTrainer:
 
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         return self._evaluation.constant(targets, answer)
+
+    @property
+    def momentum(self) -> float | None:
+        return max(map(momentum_of, self.norms), default=None)
+
+    @contextmanager
+    def with_statistics(self, sums: Sequence[NDArray[np.float64]]) -> Iterator[None]:
+        before = self._copies(self.local)
+        fresh = statistics_of(sums, [copies[0] for copies in before])
+        self._assign_copies(
+            self.local,
+            [
+                np.broadcast_to(value, copies.shape).astype(copies.dtype)
+                for value, copies in zip(fresh, before, strict=True)
+            ],
+        )
+        try:
+            yield
+        finally:
+            self._assign_copies(self.local, before)
 
     def weights(self) -> list[list[NDArray[Any]]]:
         """Return the weights of the model, then of the loss, for each copy of the model in this process."""

@@ -9,6 +9,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.config.point import Point
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import OVERRIDE, refuse_other_arithmetic
 from scalestudy.engines.base import Engine, StepTrial
@@ -22,8 +23,7 @@ from scalestudy.engines.tensorflow.setup import begin, capability_of_gpus, op_de
 from scalestudy.engines.tensorflow.strategies.replicas import without_exchange
 from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
-from scalestudy.study.model_record import ModelRecord
-from scalestudy.study.point import Point
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
 
 
@@ -66,10 +66,10 @@ class TensorFlow:
         keys = ("cuda_version", "cudnn_version", "is_cuda_build", "is_rocm_build")
         return {"tensorflow": {key: info[key] for key in keys if key in info}}
 
-    def allocated(self, device: str) -> list[int | None]:
+    def gpu_memory(self, device: str) -> list[tuple[int | None, int | None]]:
         if device == "cpu":
             return []
-        return [_peak(gpu.name) for gpu in tf.config.list_logical_devices("GPU")]
+        return [(_peak(gpu.name), None) for gpu in tf.config.list_logical_devices("GPU")]
 
     def trainer(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
@@ -86,9 +86,11 @@ class TensorFlow:
         export_model(load_model(path, record.task), record, out, form)
 
     def try_step(
-        self, compute: Callable[[], tuple[Any, Any]], variables: Sequence[Any],
+        self,
+        compute: Callable[[], tuple[Any, Any]],
+        variables: Sequence[Any],
         change: Callable[[list[Any]], None],
-    ) -> StepTrial:  # fmt: skip
+    ) -> StepTrial:
         values = [variable.value for variable in variables]
         reached: list[bool] = []
         stray: list[str] = []
@@ -100,10 +102,12 @@ class TensorFlow:
             stray[:] = [variable.name for variable in tape.watched_variables() if id(variable) not in known]
             gradients = tape.gradient(objective, values)
             reached[:] = [gradient is not None for gradient in gradients]
-            change([
-                tf.zeros_like(value) if gradient is None else tf.convert_to_tensor(gradient)
-                for gradient, value in zip(gradients, values, strict=True)
-            ])  # fmt: skip
+            change(
+                [
+                    tf.zeros_like(value) if gradient is None else tf.convert_to_tensor(gradient)
+                    for gradient, value in zip(gradients, values, strict=True)
+                ]
+            )
             return losses
 
         losses = np.asarray(tf.function(step, autograph=False)())

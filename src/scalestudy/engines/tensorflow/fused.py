@@ -24,9 +24,12 @@ def fuse(optimizer: keras.Optimizer) -> None:
 
 
 def _updated(
-    optimizer: Any, update: Callable[..., None],
-    gradients: Sequence[Any], variables: Sequence[Any], rate: Any,
-) -> None:  # fmt: skip
+    optimizer: Any,
+    update: Callable[..., None],
+    gradients: Sequence[Any],
+    variables: Sequence[Any],
+    rate: Any,
+) -> None:
     """Apply weight decay, then the update, in Keras's order."""
     rate = tf.cast(rate, gradients[0].dtype)
     if optimizer.weight_decay is not None:
@@ -44,9 +47,13 @@ def _sgd(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rat
         if optimizer.momentum:
             (velocity,) = moments_of(optimizer, variable)
             tf.raw_ops.ResourceApplyKerasMomentum(
-                var=handle, accum=velocity.value.handle, lr=rate, grad=gradient, momentum=momentum,
+                var=handle,
+                accum=velocity.value.handle,
+                lr=rate,
+                grad=gradient,
+                momentum=momentum,
                 use_nesterov=optimizer.nesterov,
-            )  # fmt: skip
+            )
         else:
             tf.raw_ops.ResourceApplyGradientDescent(var=handle, alpha=rate, delta=gradient)
 
@@ -94,9 +101,17 @@ def _apply_adam(
     for gradient, variable in zip(gradients, variables, strict=True):
         mean, square = moments_of(optimizer, variable)
         tf.raw_ops.ResourceApplyAdam(
-            var=variable.value.handle, m=mean.value.handle, v=square.value.handle, beta1_power=powers[0],
-            beta2_power=powers[1], lr=rate, beta1=beta1, beta2=beta2, epsilon=epsilon, grad=gradient,
-        )  # fmt: skip
+            var=variable.value.handle,
+            m=mean.value.handle,
+            v=square.value.handle,
+            beta1_power=powers[0],
+            beta2_power=powers[1],
+            lr=rate,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            grad=gradient,
+        )
 
 
 KERNELS: dict[type, Callable[..., None]] = {

@@ -22,9 +22,14 @@ def gpu_log(variables: Mapping[str, str] = os.environ) -> list[str]:
     """Return the log lines of a process with these variables, or [] if it cannot start or times out."""
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-c", PROGRAM], env={**variables, **SAYS_ALL}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=LIMIT, check=False,
-        )  # fmt: skip
+            [sys.executable, "-P", "-c", PROGRAM],
+            env={**variables, **SAYS_ALL},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=LIMIT,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return []
     return done.stderr.decode(errors="replace").splitlines()
@@ -32,27 +37,32 @@ def gpu_log(variables: Mapping[str, str] = os.environ) -> list[str]:
 
 REASONS = (
     (
-        rf"{_LIBRARY}lib(cuda|nvidia-ml)\.so", "the driver's own library does not load",
+        rf"{_LIBRARY}lib(cuda|nvidia-ml)\.so",
+        "the driver's own library does not load",
         "In a container, start it with the driver's libraries: --nv of Apptainer; elsewhere "
         "NVIDIA_DRIVER_CAPABILITIES=compute,utility.",
     ),
     (
-        _LIBRARY, "a library does not load",
+        _LIBRARY,
+        "a library does not load",
         "Reinstall '.[gpu]': CUDA's libraries are packages beside TensorFlow.",
     ),
     (
-        "failed call to cuInit|CUDA_ERROR", "CUDA does not start",
+        "failed call to cuInit|CUDA_ERROR",
+        "CUDA does not start",
         "Run nvidia-smi there, and look at the kernel's log.",
     ),
     (
-        "Ignoring visible gpu", "its own words are",
+        "Ignoring visible gpu",
+        "its own words are",
         "Hide that GPU: set CUDA_VISIBLE_DEVICES to the names of the others in `nvidia-smi -L`.",
     ),
     (
-        "Cannot dlopen some GPU|GPU will not be used", "its own words are",
+        "Cannot dlopen some GPU|GPU will not be used",
+        "its own words are",
         "Install 'tensorflow[and-cuda]' in its environment.",
     ),
-)  # fmt: skip
+)
 """Patterns of log lines that explain missing GPUs, with their meaning and what to do."""
 
 

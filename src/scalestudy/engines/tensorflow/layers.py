@@ -10,6 +10,7 @@ from keras import layers
 
 from scalestudy.engines.context import Working, current
 from scalestudy.engines.keras.adapt import GROUP, RowNoise, draw_rows
+from scalestudy.engines.keras.batch_norm import collected
 from scalestudy.engines.keras.private import exchange_variables
 from scalestudy.engines.tensorflow.staging import gpu
 
@@ -27,6 +28,8 @@ class BatchNorm(keras.layers.BatchNormalization):
     The moving statistics are updated by the mean of the workers' statistics, weighted by their samples.
     Each worker adds its own part, so *the mean over workers*, computed before evaluation and saving, is
     exact.
+
+    Within `collecting`, it normalises with the statistics of the slice, and reports them instead of moving.
     """
 
     keeps_statistics = True
@@ -35,34 +38,47 @@ class BatchNorm(keras.layers.BatchNormalization):
         """Give every replica its own moving statistics."""
         # With a mean on reading, a callback that reads weights on rank 0 only would wait forever for the
         # collective. So every replica has its own values, and all compute the mean when it is needed.
-        exchange_variables(self, {
-            name: keras.Variable(
-                getattr(self, name).numpy(), dtype=self.variable_dtype, trainable=False, autocast=False,
-                synchronization="on_read", aggregation="only_first_replica", name=name,
-            )
-            for name in ("moving_mean", "moving_variance")
-        })  # fmt: skip
+        exchange_variables(
+            self,
+            {
+                name: keras.Variable(
+                    getattr(self, name).numpy(),
+                    dtype=self.variable_dtype,
+                    trainable=False,
+                    autocast=False,
+                    synchronization="on_read",
+                    aggregation="only_first_replica",
+                    name=name,
+                )
+                for name in ("moving_mean", "moving_variance")
+            },
+        )
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         """Normalise `inputs` (shape [B, ..., C])."""
         if mask is not None:
             raise NotImplementedError("Expected no mask. Received: a mask. Normalise before masking.")
-        worker = current()
+        worker, moments = current(), collected(tf.compat.v1.get_default_graph())
         wide = inputs.dtype in (tf.float16, tf.bfloat16)
         # On CPUs the fused kernel takes six times as long in these types as in float32.
         x = inputs if not wide or (self._fused(inputs) and gpu(0)) else tf.cast(inputs, tf.float32)
         dtype = tf.float32 if wide else x.dtype
         gamma = tf.cast(self.gamma.value, dtype) if self.scale else tf.ones(x.shape[-1:], dtype)
         beta = tf.cast(self.beta.value, dtype) if self.center else tf.zeros(x.shape[-1:], dtype)
-        if not training or not self.trainable:
+        if not (training or moments) or not self.trainable:
             mean = tf.cast(self.moving_mean.value, dtype)
             variance = tf.cast(self.moving_variance.value, dtype)
             # Fused only outside training steps, where no gradient is computed.
             if worker is None and self._fused(x):
                 y = tf.raw_ops.FusedBatchNormV3(
-                    x=x, scale=gamma, offset=beta, mean=mean, variance=variance,
-                    epsilon=self.epsilon, is_training=False,
-                ).y  # fmt: skip
+                    x=x,
+                    scale=gamma,
+                    offset=beta,
+                    mean=mean,
+                    variance=variance,
+                    epsilon=self.epsilon,
+                    is_training=False,
+                ).y
                 return tf.cast(y, inputs.dtype)
         elif worker is not None and worker.sync_sum is not None:
             x = tf.cast(x, dtype)
@@ -70,16 +86,28 @@ class BatchNorm(keras.layers.BatchNormalization):
             self._move(mean, variance, worker, shared=True)
         elif self._fused(x):
             out = tf.raw_ops.FusedBatchNormV3(
-                x=x, scale=gamma, offset=beta, mean=[], variance=[],
-                epsilon=self.epsilon, is_training=True,
-            )  # fmt: skip
+                x=x,
+                scale=gamma,
+                offset=beta,
+                mean=[],
+                variance=[],
+                epsilon=self.epsilon,
+                is_training=True,
+            )
             count = tf.cast(tf.size(x) // x.shape[-1], dtype)
             # The op returns the unbiased variance; Keras and the other branches use the biased one.
-            self._move(out.batch_mean, out.batch_variance * ((count - 1) / count), worker)
+            variance = out.batch_variance * ((count - 1) / count)
+            if moments:
+                moments.add(self, tf.size(x, tf.int64) // x.shape[-1], out.batch_mean, variance)
+            else:
+                self._move(out.batch_mean, variance, worker)
             return tf.cast(out.y, inputs.dtype)
         else:
             mean, variance = tf.nn.moments(x, self._reduction_axes)
-            self._move(mean, variance, worker)
+            if moments:
+                moments.add(self, tf.size(x, tf.int64) // x.shape[-1], mean, variance)
+            else:
+                self._move(mean, variance, worker)
         slope = gamma * tf.math.rsqrt(variance + tf.cast(self.epsilon, dtype))
         return tf.cast(tf.cast(x, dtype) * slope + (beta - mean * slope), inputs.dtype)
 

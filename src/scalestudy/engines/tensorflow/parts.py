@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from scalestudy.data.columns import leaves, map_columns
 from scalestudy.data.loading.slices import Slice
-from scalestudy.engines.tensorflow.strategies.replicas import Gradient, Gradients
+from scalestudy.engines.tensorflow.gradients import Gradient, Gradients
 
 
 def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> Gradient:
@@ -37,9 +37,12 @@ def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> G
             return taken
 
         return whole._replace(
-            inputs=map_columns(rows_of, whole.inputs), targets=map_columns(rows_of, whole.targets),
-            start=whole.start + start, count=count, first=tf.logical_and(whole.first, tf.equal(index, 0)),
-        )  # fmt: skip
+            inputs=map_columns(rows_of, whole.inputs),
+            targets=map_columns(rows_of, whole.targets),
+            start=whole.start + start,
+            count=count,
+            first=tf.logical_and(whole.first, tf.equal(index, 0)),
+        )
 
     def added(sums: tuple[Gradients, Any], more: tuple[Gradients, Any]) -> tuple[Gradients, Any]:
         return [a + b for a, b in zip(sums[0], more[0], strict=True)], sums[1] + more[1]

@@ -7,8 +7,11 @@ from scalestudy.engines.keras.layers import begin as begin_keras
 
 def set_up(
     *,
-    threads: int | None = None, at_once: int | None = None, cpu_devices: int = 1, deterministic: bool = True,
-) -> None:  # fmt: skip
+    threads: int | None = None,
+    at_once: int | None = None,
+    cpu_devices: int = 1,
+    deterministic: bool = True,
+) -> None:
     """Set CPU devices, threads per operation, concurrent operations and determinism. Once per process."""
     if threads is not None:
         tf.config.threading.set_intra_op_parallelism_threads(threads)

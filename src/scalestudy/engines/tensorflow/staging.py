@@ -10,7 +10,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.data.columns import Column, Described, leaves, map_columns
-from scalestudy.data.loading.buffers import ALIGNMENT
+from scalestudy.data.loading.loader import ALIGNMENT
 from scalestudy.data.loading.slices import Call, Slice
 
 
@@ -86,10 +86,13 @@ class Compiled:
     """
 
     def __init__(
-        self, function: Callable[[list[Slice]], Any], *, fixed: bool = False,
+        self,
+        function: Callable[[list[Slice]], Any],
+        *,
+        fixed: bool = False,
         columns: tuple[Described, Described] | None = None,
         call: Callable[[Any, list[Slice]], Any] = lambda function, slices: function(slices),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._function, self._fixed, self._columns, self._call = function, fixed, columns, call
         self._compiled: Any = None
 

@@ -8,59 +8,23 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from scalestudy.config.point import Point
 from scalestudy.data.columns import Described, leaves, map_columns
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.keras.layers import kept
+from scalestudy.engines.keras.phases import Phase
 from scalestudy.engines.local_steps import LocalSteps
+from scalestudy.engines.tensorflow.gradients import Gradient, Gradients
+from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.parts import in_parts
 from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scaled_inputs
-from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradient, Gradients
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas
 from scalestudy.tasks.base import Task
 
-GROW_AFTER = 2000
-START = 2.0**15
 WIRE = {"none": None, "fp16": tf.float16, "bf16": tf.bfloat16}
 """Type in which gradients are summed, by `launch.compression`; None for the type of the gradients."""
-
-
-class LossScale:
-    """Dynamic loss scale, so that float16 gradients neither underflow nor overflow.
-
-    The scale is halved if a gradient is not finite (the step is skipped), and doubled after 2,000 good steps
-    (Micikevicius et al. 2018, arXiv:1710.03740). A value that is not finite on one worker is not finite in
-    the sum either, so all workers decide the same without further exchange.
-    """
-
-    def __init__(self) -> None:
-        self.variables = [
-            keras.Variable(START, trainable=False, dtype="float32"),
-            keras.Variable(0, trainable=False, dtype="int64"),
-        ]
-        self.value, self.good = (variable.value for variable in self.variables)
-
-    def overflow(self, gradients: Gradients) -> Any:
-        """Return whether any of the summed gradients is not finite."""
-        finite = [tf.reduce_all(tf.math.is_finite(gradient)) for gradient in gradients]
-        return tf.logical_not(tf.reduce_all(finite))
-
-    def guard(self, overflow: Any, update: Callable[[], None]) -> None:
-        """Call `update` unless `overflow` is true; then adjust the scale."""
-
-        def good() -> Any:
-            update()
-            full = self.good + 1 >= GROW_AFTER
-            self.value.assign(tf.where(full, self.value * 2, self.value))
-            self.good.assign(tf.where(full, tf.zeros([], tf.int64), self.good + 1))
-            return tf.constant(0)
-
-        def bad() -> Any:
-            self.value.assign(tf.maximum(self.value / 2, 1.0))
-            self.good.assign(0)
-            return tf.constant(0)
-
-        tf.cond(overflow, bad, good)
 
 
 def rounded(gradient: Gradient, dtype: Any) -> Gradient:
@@ -82,25 +46,30 @@ def step_of(part: Slice, index: Any, place: str | None) -> Slice:
     return part._replace(inputs=inputs, targets=targets, step=step, first=tf.constant(True))
 
 
-def slices_of(
-    call: Sequence[Slice], index: Any, replicas: CompiledReplicas, optimizer: keras.Optimizer, begin: int
-) -> list[Slice]:
+def slices_of(call: Sequence[Slice], index: Any, replicas: CompiledReplicas, phase: Phase) -> list[Slice]:
     """Return the slices of step `index` of a call, with their rows.
 
     If updates can overtake each other, on remote workers, set the optimizer's step count to this step.
     """
     parts = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
     if replicas.remote:
-        optimizer.iterations.assign(parts[0].step - begin)
+        phase.optimizer.iterations.assign(parts[0].step - phase.first)
     return [replicas.read(part, training=True) for part in parts]
 
 
 def make_train_call(
-    task: Task, replicas: CompiledReplicas, optimizer: keras.Optimizer, *, scale: float | None, xla: bool,
-    synchronised: bool, loss_scale: LossScale | None, buckets: Buckets, accumulate: int, compression: str,
-    local_steps: LocalSteps | None, columns: tuple[Described, Described] | None, frozen: Sequence[str],
-    begin: int,
-) -> Compiled:  # fmt: skip
+    task: Task,
+    replicas: CompiledReplicas,
+    phase: Phase,
+    point: Point,
+    buckets: Buckets,
+    *,
+    scale: float | None,
+    columns: tuple[Described, Described] | None,
+    synchronised: bool,
+    loss_scale: LossScale | None,
+    local_steps: LocalSteps | None,
+) -> Compiled:
     """Compile a function: slices of a call -> sum of losses in this process; it updates the weights.
 
     A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch). Thus the sum
@@ -109,27 +78,26 @@ def make_train_call(
     Args:
         task: Model and loss.
         replicas: Sums gradients over the workers.
-        optimizer: The built optimizer; it must not sum gradients itself.
+        phase: Its optimizer must not sum gradients itself.
+        point: How the model is trained.
+        buckets: Buckets in which gradients are summed over workers.
         scale: Scales stored inputs to [0, 1]; None for samples that a task reads itself.
-        xla: Whether XLA compiles the computation of a worker.
+        columns: As in `Compiled`.
         synchronised: Whether the model's batch normalisation spans the workers.
         loss_scale: For float16.
-        buckets: Buckets in which gradients are summed over workers.
-        accumulate: Number of micro-batches in which each worker computes its slice.
-        compression: Type in which gradients are summed over workers, as in `launch.compression`.
         local_steps: When workers average weights instead of summing gradients.
-        columns: As in `Compiled`.
-        frozen: Names of the frozen layers of the model.
-        begin: Step of the run at which the optimizer starts to count.
     """
-    model = task.model
-    with kept(model, frozen):
-        trained = task.trained
+    train, trained = point.train, phase.variables
     variables = [variable.value for variable in trained]
     gradient = gradient_of(
-        task, variables, replicas.size, replicas.sync_sum if synchronised else None,
-        scale=scale, frozen=frozen, loss_scale=loss_scale,
-    )  # fmt: skip
+        task,
+        variables,
+        replicas.size,
+        replicas.sync_sum if synchronised else None,
+        scale=scale,
+        frozen=phase.frozen,
+        loss_scale=loss_scale,
+    )
 
     def update(gradients: Gradients) -> None:
         if wire:
@@ -138,17 +106,17 @@ def make_train_call(
             gradients = [value / tf.cast(loss_scale.value, value.dtype) for value in gradients]
         if task.gradients is not None:
             gradients = task.gradients(gradients, trained)
-        optimizer.apply(gradients, trained)
+        phase.optimizer.apply(gradients, trained)
 
-    wire = WIRE[compression] if replicas.workers > 1 else None
-    compute = tf.function(gradient, jit_compile=True, autograph=False) if xla else gradient
-    if accumulate > 1:
-        compute = in_parts(compute, accumulate, variables)
+    wire = WIRE[point.launch.compression] if replicas.workers > 1 else None
+    compute = tf.function(gradient, jit_compile=True, autograph=False) if train.xla else gradient
+    if train.accumulate > 1:
+        compute = in_parts(compute, train.accumulate, variables)
     if wire:
         compute = rounded(compute, wire)
 
     def one(call: list[Slice], index: Any) -> Any:
-        slices = slices_of(call, index, replicas, optimizer, begin)
+        slices = slices_of(call, index, replicas, phase)
         if local_steps:
             gradients, losses = compute(slices[0])
             update([value * replicas.workers for value in gradients])
@@ -167,13 +135,19 @@ def make_train_call(
         )
         return losses
 
-    return Compiled(train_call, fixed=xla, columns=columns, call=replicas.call)
+    return Compiled(train_call, fixed=train.xla, columns=columns, call=replicas.call)
 
 
 def gradient_of(
-    task: Task, variables: Sequence[Any], size: int, sync_sum: Callable[[Any], Any] | None, *,
-    scale: float | None, frozen: Sequence[str], loss_scale: LossScale | None,
-) -> Callable[[Slice], tuple[Gradients, Any]]:  # fmt: skip
+    task: Task,
+    variables: Sequence[Any],
+    size: int,
+    sync_sum: Callable[[Any], Any] | None,
+    *,
+    scale: float | None,
+    frozen: Sequence[str],
+    loss_scale: LossScale | None,
+) -> Callable[[Slice], tuple[Gradients, Any]]:
     """Return a traced function: slice -> gradients of `variables`, and the sum of losses, of a worker."""
     model = task.model
 

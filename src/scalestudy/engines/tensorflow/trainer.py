@@ -1,5 +1,6 @@
 """One process's part of a run, computed with TensorFlow."""
 
+from collections.abc import Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, SupportsFloat
@@ -9,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from scalestudy.config.point import Point
 from scalestudy.data.columns import Described, map_columns
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
@@ -16,15 +18,18 @@ from scalestudy.engines.arithmetic import explained
 from scalestudy.engines.base import Values
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.adapt import adapt
+from scalestudy.engines.keras.batch_norm import collecting
 from scalestudy.engines.keras.evaluation import Evaluation
+from scalestudy.engines.keras.layers import kept
+from scalestudy.engines.keras.optimizers import optimizer_of
 from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
 from scalestudy.engines.tensorflow.fused import fuse
 from scalestudy.engines.tensorflow.layers import replace_layer
+from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scaled_inputs, stage
-from scalestudy.engines.tensorflow.step import LossScale, make_train_call
+from scalestudy.engines.tensorflow.step import make_train_call
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, share_values, tensors
-from scalestudy.study.point import Point
 from scalestudy.tasks.base import Task
 from scalestudy.util.errors import UserError
 
@@ -56,25 +61,40 @@ class TensorFlowTrainer(KerasTrainer):
             return self.loss_scale.variables
 
         super().__init__(
-            point, prepared, rates, group, adapt=partial(adapt, replace_layer=replace_layer), prepare=prepare,
-            scope=self._replicas.scope(), extra=loss_scale,
+            point,
+            prepared,
+            rates,
+            group,
+            adapt=partial(adapt, replace_layer=replace_layer),
+            make=lambda _: partial(optimizer_of, point, prepare),
+            scope=self._replicas.scope(),
+            extra=loss_scale,
             halves=point.launch.bucket_size == "auto" and self._replicas.in_halves,
-        )  # fmt: skip
+        )
         self.share()
         columns = prepared.columns if prepared.has_sequences and not self._replicas.remote else None
         self._train = [
             make_train_call(
-                self._of_training, self._replicas, phase.optimizer, scale=prepared.scale,
-                xla=train.xla, synchronised=train.sync_batch_norm and bool(self.local),
-                loss_scale=self.loss_scale, buckets=buckets, accumulate=train.accumulate,
-                compression=point.launch.compression, local_steps=self.local_steps, columns=columns,
-                frozen=phase.frozen, begin=phase.first,
+                self.task,
+                self._replicas,
+                phase,
+                point,
+                buckets,
+                scale=prepared.scale,
+                columns=columns,
+                synchronised=train.sync_batch_norm and bool(self.local),
+                loss_scale=self.loss_scale,
+                local_steps=self.local_steps,
             )
             for phase, buckets in zip(self._phases, self._cuts, strict=True)
-        ]  # fmt: skip
+        ]
         self._evaluation = CompiledEvaluation(
             self.task, self._replicas, scale=prepared.scale, columns=columns
         )
+        statistics = partial(
+            compiled_statistics, self.task.model, self.norms, self._replicas, prepared.scale, columns
+        )
+        self._statistics = [statistics(phase.frozen) for phase in self._phases]
 
     def stage(self, part: Slice, device: int) -> Slice:
         return stage(part, device)
@@ -85,18 +105,28 @@ class TensorFlowTrainer(KerasTrainer):
             losses: SupportsFloat = self._train[self._phase](call)
         return losses
 
-    def evaluate(self, call: Call) -> list[NDArray[np.float64]]:
+    def evaluate(self, call: Call) -> list[Any]:
         with explained():
             return super().evaluate(call)
 
+    def statistics(self, call: Call) -> list[NDArray[np.float64]]:
+        with explained():
+            compute = self._statistics[self._phase]
+            return self._replicas.arrays(compute(call))
+
     def values(self) -> Values:
-        local = [np.stack(self._replicas.copies(variable.value)) for variable in self.own]
-        return Values([variable.value.numpy() for variable in self._common], local)
+        return Values([variable.value.numpy() for variable in self._common], self._copies(self.own))
+
+    def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
+        return [np.stack(self._replicas.copies(variable.value)) for variable in variables]
 
     def assign(self, values: Values) -> None:
         for variable, value in zip(self._common, values.common, strict=True):
             variable.value.assign(typed(value, variable.dtype))
-        for variable, rows in zip(self.own, values.own, strict=True):
+        self._assign_copies(self.own, values.own)
+
+    def _assign_copies(self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]) -> None:
+        for variable, rows in zip(variables, copies, strict=True):
             for part, row in zip(self._replicas.parts(variable.value), rows, strict=True):
                 part.assign(typed(row, variable.dtype))
 
@@ -112,6 +142,29 @@ class TensorFlowTrainer(KerasTrainer):
         return [list(copy) for copy in zip(*copies, strict=True)]
 
 
+def compiled_statistics(
+    model: keras.Model,
+    norms: Sequence[Any],
+    replicas: CompiledReplicas,
+    scale: float | None,
+    columns: tuple[Described, Described] | None,
+    frozen: Sequence[str],
+) -> Compiled:
+    """Compile a function: slices of a step -> the sums of `Trainer.statistics`, without `frozen` layers."""
+
+    def of_slice(part: Slice) -> list[Any]:
+        part = part._replace(
+            inputs=map_columns(itemgetter(0), part.inputs), targets=map_columns(itemgetter(0), part.targets)
+        )
+        inputs = scaled_inputs(replicas.read(part, training=False).inputs, scale)
+        real = tf.cast(part.count > 0, tf.float64)
+        with kept(model, frozen), collecting(tf.compat.v1.get_default_graph()) as moments:
+            model(inputs, training=False)
+        return [real * value for value in moments.sums(norms)]
+
+    return Compiled(lambda call: replicas.total(of_slice, call), columns=columns, call=replicas.call)
+
+
 class CompiledEvaluation(Evaluation):
     """See `Evaluation`.
 
@@ -123,9 +176,13 @@ class CompiledEvaluation(Evaluation):
     """
 
     def __init__(
-        self, task: Task, replicas: CompiledReplicas, *, scale: float | None,
+        self,
+        task: Task,
+        replicas: CompiledReplicas,
+        *,
+        scale: float | None,
         columns: tuple[Described, Described] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(task)
 
         def of_slice(part: Slice) -> list[Any]:

@@ -3,14 +3,16 @@
 import importlib.util
 import json
 import os
+import shlex
+import sys
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from scalestudy.cluster.variables import PROXIES
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
-from scalestudy.study.engines import Collective, EngineTraits, Process, Requirement, StrategyLibrary
-from scalestudy.study.strategies import Rendezvous, Traits
+from scalestudy.plugins.engines import Collective, EngineTraits, Process, Requirement, StrategyLibrary
+from scalestudy.plugins.traits import Rendezvous, Traits
 from scalestudy.util.errors import UserError
 
 TF_CONFIG = "TF_CONFIG"
@@ -53,60 +55,126 @@ BY_HOROVOD = Rendezvous("horovod", secret=True, launcher="horovodrun")
 Gloo's data connections use one interface, without authentication."""
 
 SINGLE = Traits(
-    "single", "one worker, alone", NAME, most_workers=1, plain=True, accumulates=True,
-    join=f"{STRATEGIES}.replicas:join_single", colour="#6E7781", shape="diamond",
-)  # fmt: skip
+    "single",
+    "one worker, alone",
+    NAME,
+    most_workers=1,
+    plain=True,
+    accumulates=True,
+    join=f"{STRATEGIES}.replicas:join_single",
+    colour="#6E7781",
+    shape="diamond",
+)
 NATIVE = Traits(
-    "native", "TensorFlow's own: single, mirrored or multiworker, as the workers ask for", NAME,
-    plain=True, spans_nodes=True, stands_for=("single", "mirrored", "multiworker"),
-    summed_by="TensorFlow: rings or NCCL", colour="#0072B2", shape="circle",
-)  # fmt: skip
+    "native",
+    "TensorFlow's own: single, mirrored or multiworker, as the workers ask for",
+    NAME,
+    plain=True,
+    spans_nodes=True,
+    stands_for=("single", "mirrored", "multiworker"),
+    summed_by="TensorFlow: rings or NCCL",
+    colour="#0072B2",
+    shape="circle",
+)
 MIRRORED = Traits(
-    "mirrored", "TensorFlow's MirroredStrategy: the devices of one node, in one process", NAME,
-    devices="per-worker", accumulates=True, compressions=("fp16", "bf16"),
-    join=f"{STRATEGIES}.mirrored:join", aliases=("mirroredstrategy",),
-    summed_by="TensorFlow: rings in memory, or NCCL", colour="#009E73", shape="square",
-)  # fmt: skip
+    "mirrored",
+    "TensorFlow's MirroredStrategy: the devices of one node, in one process",
+    NAME,
+    devices="per-worker",
+    accumulates=True,
+    compressions=("fp16", "bf16"),
+    join=f"{STRATEGIES}.mirrored:join",
+    aliases=("mirroredstrategy",),
+    summed_by="TensorFlow: rings in memory, or NCCL",
+    colour="#009E73",
+    shape="square",
+)
 CENTRAL_STORAGE = Traits(
-    "central-storage", "TensorFlow's CentralStorageStrategy: the devices of one node, variables on its CPU",
-    NAME, devices="per-worker", join=f"{STRATEGIES}.mirrored:join_central", xla=False,
-    aliases=("centralstorage", "centralstoragestrategy"), summed_by="TensorFlow: copies to the CPU",
-    colour="#9900FF", shape="triangle-left",
-)  # fmt: skip
+    "central-storage",
+    "TensorFlow's CentralStorageStrategy: the devices of one node, variables on its CPU",
+    NAME,
+    devices="per-worker",
+    join=f"{STRATEGIES}.mirrored:join_central",
+    xla=False,
+    aliases=("centralstorage", "centralstoragestrategy"),
+    summed_by="TensorFlow: copies to the CPU",
+    colour="#9900FF",
+    shape="triangle-left",
+)
 TPU = Traits(
-    "tpu", "TensorFlow's TPUStrategy: the cores of a TPU host, in one process", NAME,
-    devices="per-worker", library=LIBTPU, join=f"{STRATEGIES}.mirrored:join_tpu", aliases=("tpustrategy",),
-    summed_by="TensorFlow: the TPU's own links", colour="#AACC77", shape="arrow",
-)  # fmt: skip
+    "tpu",
+    "TensorFlow's TPUStrategy: the cores of a TPU host, in one process",
+    NAME,
+    devices="per-worker",
+    library=LIBTPU,
+    join=f"{STRATEGIES}.mirrored:join_tpu",
+    aliases=("tpustrategy",),
+    summed_by="TensorFlow: the TPU's own links",
+    colour="#AACC77",
+    shape="arrow",
+)
 MULTIWORKER = Traits(
-    "multiworker", "TensorFlow's MultiWorkerMirroredStrategy: a process for each worker", NAME,
-    processes="per-worker", spans_nodes=True, rendezvous=BY_TF_CONFIG, accumulates=True,
-    averages_weights=True, compressions=("fp16", "bf16"), join=f"{STRATEGIES}.multiworker:join",
-    aliases=("mwms", "multiworkermirrored"), summed_by="TensorFlow: rings by gRPC, or NCCL",
-    colour="#CC79A7", shape="triangle-up",
-)  # fmt: skip
+    "multiworker",
+    "TensorFlow's MultiWorkerMirroredStrategy: a process for each worker",
+    NAME,
+    processes="per-worker",
+    spans_nodes=True,
+    rendezvous=BY_TF_CONFIG,
+    accumulates=True,
+    averages_weights=True,
+    compressions=("fp16", "bf16"),
+    join=f"{STRATEGIES}.multiworker:join",
+    aliases=("mwms", "multiworkermirrored"),
+    summed_by="TensorFlow: rings by gRPC, or NCCL",
+    colour="#CC79A7",
+    shape="triangle-up",
+)
 HOROVOD = Traits(
-    "horovod", "Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI", NAME,
-    processes="per-worker", spans_nodes=True, rendezvous=BY_HOROVOD, library="horovod", accumulates=True,
-    averages_weights=True, compressions=("fp16",),  # 0.28 has no sum of bfloat16 for TensorFlow
-    join=f"{STRATEGIES}.horovod:join", aliases=("hvd",), summed_by="Horovod: Gloo, NCCL or MPI",
-    colour="#D55E00", shape="triangle-down",
-)  # fmt: skip
+    "horovod",
+    "Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI",
+    NAME,
+    processes="per-worker",
+    spans_nodes=True,
+    rendezvous=BY_HOROVOD,
+    library="horovod",
+    accumulates=True,
+    averages_weights=True,
+    compressions=("fp16",),  # 0.28 has no sum of bfloat16 for TensorFlow
+    join=f"{STRATEGIES}.horovod:join",
+    aliases=("hvd",),
+    summed_by="Horovod: Gloo, NCCL or MPI",
+    colour="#D55E00",
+    shape="triangle-down",
+)
 VIRTUAL = Traits(
-    "virtual", "any number of workers, computed one after another on one device", NAME, timed=False,
-    accumulates=True, join=f"{STRATEGIES}.replicas:join_virtual", colour="#E69F00", shape="cross",
-)  # fmt: skip
+    "virtual",
+    "any number of workers, computed one after another on one device",
+    NAME,
+    timed=False,
+    accumulates=True,
+    join=f"{STRATEGIES}.replicas:join_virtual",
+    colour="#E69F00",
+    shape="cross",
+)
 
 HEXAGON = "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z"  # Vega has no more names
 PARAMETER_SERVER = Traits(
     "parameter-server",
-    "TensorFlow's ParameterServerStrategy: each worker updates a server's weights by itself", NAME,
-    processes="per-worker", spans_nodes=True, synchronous=False, xla=False,
-    roles=("parameter-server", "coordinator"), rendezvous=BY_TF_CONFIG,
-    loop="scalestudy.training.asynchronous:run", join=f"{STRATEGIES}.parameter_server:join",
-    serve=f"{STRATEGIES}.parameter_server:serve", aliases=("parameterserver", "parameterserverstrategy"),
-    summed_by="TensorFlow: gRPC to a server", colour="#331199", shape=HEXAGON,
-)  # fmt: skip
+    "TensorFlow's ParameterServerStrategy: each worker updates a server's weights by itself",
+    NAME,
+    processes="per-worker",
+    spans_nodes=True,
+    synchronous=False,
+    xla=False,
+    roles=("parameter-server", "coordinator"),
+    rendezvous=BY_TF_CONFIG,
+    join=f"{STRATEGIES}.parameter_server:join",
+    serve=f"{STRATEGIES}.parameter_server:serve",
+    aliases=("parameterserver", "parameterserverstrategy"),
+    summed_by="TensorFlow: gRPC to a server",
+    colour="#331199",
+    shape=HEXAGON,
+)
 
 TCP = "See that the run's ports are open between these hosts, and that no proxy is set."
 NCCL = "Try NCCL_SOCKET_IFNAME=IFACE, NCCL_IB_DISABLE=1 and NCCL_DEBUG=INFO (env in the site profile)."
@@ -119,8 +187,16 @@ class TensorFlowTraits(EngineTraits):
     label = "TensorFlow"
     implementation = "scalestudy.engines.tensorflow.engine:ENGINE"
     strategies = (
-        SINGLE, NATIVE, MIRRORED, CENTRAL_STORAGE, MULTIWORKER, PARAMETER_SERVER, TPU, HOROVOD, VIRTUAL,
-    )  # fmt: skip
+        SINGLE,
+        NATIVE,
+        MIRRORED,
+        CENTRAL_STORAGE,
+        MULTIWORKER,
+        PARAMETER_SERVER,
+        TPU,
+        HOROVOD,
+        VIRTUAL,
+    )
     default_strategy = NATIVE.name
     across = MULTIWORKER.name
     model_suffixes = (".keras",)
@@ -129,61 +205,114 @@ class TensorFlowTraits(EngineTraits):
         Requirement("TensorFlow", ("tensorflow", "tensorflow-cpu"), ">=2.21,<2.22"),
         Requirement("Keras", ("keras",), ">=3.12,<4"),
     )
+    gpu_extra = "gpu"
     install = "In the project's folder, run `pip install '.[cpu]'` or `pip install '.[gpu]'`."
     libraries = (
         StrategyLibrary(
-            "horovod", "Horovod", "==0.28.*",
+            "horovod",
+            "Horovod",
+            "==0.28.*",
             "Build it against this TensorFlow (environments/build-horovod.sh).",
             "Build it with HOROVOD_WITH_GLOO=1.",
             "Build it with HOROVOD_GPU_OPERATIONS=NCCL; without NCCL, sums pass through the CPUs.",
         ),
-    )  # fmt: skip
+    )
     collectives = (
-        Collective("ring", "TensorFlow RING", MULTIWORKER.name, TCP, communication="ring"),
-        Collective("auto", "TensorFlow AUTO", MULTIWORKER.name, TCP, communication="auto", spare=True),
+        Collective("ring", "TensorFlow RING", MULTIWORKER, TCP, communication="ring"),
+        Collective("auto", "TensorFlow AUTO", MULTIWORKER, TCP, communication="auto", spare=True),
         Collective(
-            "nccl", "TensorFlow NCCL", MULTIWORKER.name, NCCL, communication="nccl", device="gpu",
+            "nccl",
+            "TensorFlow NCCL",
+            MULTIWORKER,
+            NCCL,
+            communication="nccl",
+            device="gpu",
             also=("auto",),
         ),
         Collective(
-            "horovod-gloo", "Horovod Gloo", HOROVOD.name,
+            "horovod-gloo",
+            "Horovod Gloo",
+            HOROVOD,
             "Try HOROVOD_GLOO_IFACE=IFACE (env in the site profile).",
-            device="cpu", built_with=("gloo",),
+            device="cpu",
+            built_with=("gloo",),
         ),
         Collective(
-            "horovod-nccl", "Horovod NCCL", HOROVOD.name, NCCL, device="gpu", built_with=("gloo", "nccl"),
+            "horovod-nccl",
+            "Horovod NCCL",
+            HOROVOD,
+            NCCL,
+            device="gpu",
+            built_with=("gloo", "nccl"),
         ),
         Collective(
-            "horovod-mpi", "Horovod MPI", HOROVOD.name,
+            "horovod-mpi",
+            "Horovod MPI",
+            HOROVOD,
             "Try HOROVOD_CONTROLLER=gloo (env in the site profile), with a Horovod that has Gloo.",
-            built_with=("mpi",), launcher="openmpi",
+            built_with=("mpi",),
+            launcher="openmpi",
         ),
-    )  # fmt: skip
+    )
     variables = (
-        "HOROVOD_AUTOTUNE", "HOROVOD_CACHE_CAPACITY", "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS",
-        "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_CYCLE_TIME", "HOROVOD_DISABLE_GROUP_FUSION",
-        "HOROVOD_FUSION_THRESHOLD", "HOROVOD_GLOO_IFACE", "HOROVOD_GLOO_TIMEOUT_SECONDS",
-        "HOROVOD_GPU_OPERATIONS", "HOROVOD_HIERARCHICAL_ALLGATHER", "HOROVOD_HIERARCHICAL_ALLREDUCE",
-        "HOROVOD_HOSTNAME", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE", "HOROVOD_LOG_LEVEL",
-        "HOROVOD_NUM_NCCL_STREAMS", "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_STALL_CHECK_TIME_SECONDS",
+        "HOROVOD_AUTOTUNE",
+        "HOROVOD_CACHE_CAPACITY",
+        "HOROVOD_CONTROLLER",
+        "HOROVOD_CPU_OPERATIONS",
+        "HOROVOD_CROSS_RANK",
+        "HOROVOD_CROSS_SIZE",
+        "HOROVOD_CYCLE_TIME",
+        "HOROVOD_DISABLE_GROUP_FUSION",
+        "HOROVOD_FUSION_THRESHOLD",
+        "HOROVOD_GLOO_IFACE",
+        "HOROVOD_GLOO_TIMEOUT_SECONDS",
+        "HOROVOD_GPU_OPERATIONS",
+        "HOROVOD_HIERARCHICAL_ALLGATHER",
+        "HOROVOD_HIERARCHICAL_ALLREDUCE",
+        "HOROVOD_HOSTNAME",
+        "HOROVOD_LOCAL_RANK",
+        "HOROVOD_LOCAL_SIZE",
+        "HOROVOD_LOG_LEVEL",
+        "HOROVOD_NUM_NCCL_STREAMS",
+        "HOROVOD_RANK",
+        "HOROVOD_SIZE",
+        "HOROVOD_STALL_CHECK_TIME_SECONDS",
         "HOROVOD_THREAD_AFFINITY",
-        "KERAS_BACKEND", "KERAS_HOME",
-        "TF_AUTOTUNE_THRESHOLD", "TF_CONFIG", "TF_CPP_MAX_VLOG_LEVEL", "TF_CPP_MIN_LOG_LEVEL",
-        "TF_CUDNN_DETERMINISTIC", "TF_CUDNN_USE_AUTOTUNE", "TF_CUDNN_USE_FRONTEND", "TF_DETERMINISTIC_OPS",
-        "TF_ENABLE_ONEDNN_OPTS", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR", "TF_GPU_THREAD_COUNT",
-        "TF_GPU_THREAD_MODE", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS",
-        "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT", "TF_XLA_FLAGS",
+        "KERAS_BACKEND",
+        "KERAS_HOME",
+        "TF_AUTOTUNE_THRESHOLD",
+        "TF_CONFIG",
+        "TF_CPP_MAX_VLOG_LEVEL",
+        "TF_CPP_MIN_LOG_LEVEL",
+        "TF_CUDNN_DETERMINISTIC",
+        "TF_CUDNN_USE_AUTOTUNE",
+        "TF_CUDNN_USE_FRONTEND",
+        "TF_DETERMINISTIC_OPS",
+        "TF_ENABLE_ONEDNN_OPTS",
+        "TF_FORCE_GPU_ALLOW_GROWTH",
+        "TF_GPU_ALLOCATOR",
+        "TF_GPU_THREAD_COUNT",
+        "TF_GPU_THREAD_MODE",
+        "TF_NUM_INTEROP_THREADS",
+        "TF_NUM_INTRAOP_THREADS",
+        "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT",
+        "TF_XLA_FLAGS",
         "XLA_FLAGS",
-    )  # fmt: skip
+    )
     trial_module = f"{STRATEGIES}.collectives"
     unused = ("sklearn",)
     """Packages hidden while Keras is imported. It imports scikit-learn, if installed, for wrappers that no
     worker needs: hundreds of files, and a fifth of the CPU time of the import."""
 
     def environment(
-        self, variables: Mapping[str, str], *, gpus: bool, rendezvous: Rendezvous | None = None,
-        process: Process | None = None, quiet: bool = False,
-    ) -> Mapping[str, str | None]:  # fmt: skip
+        self,
+        variables: Mapping[str, str],
+        *,
+        gpus: bool,
+        rendezvous: Rendezvous | None = None,
+        process: Process | None = None,
+        quiet: bool = False,
+    ) -> Mapping[str, str | None]:
         """Set log levels, Keras's backend, GPU options and TF_CONFIG; see `EngineTraits.environment`."""
         level = "2" if quiet else "1"  # errors only, or errors and warnings
         changes: dict[str, str | None] = {
@@ -202,7 +331,7 @@ class TensorFlowTraits(EngineTraits):
         if importlib.util.find_spec("tensorflow") is None:
             return UserError(
                 "TensorFlow in this environment",
-                "an environment without it",
+                f"none in {sys.prefix}",
                 self.install,
             )
         if "horovod" in libraries and horovod_build.library_file() is None:
@@ -210,14 +339,14 @@ class TensorFlowTraits(EngineTraits):
                 "Horovod, which the horovod strategy needs",
                 "a Horovod that was built without TensorFlow"
                 if importlib.util.find_spec("horovod")
-                else "an environment without it",
-                "Build it with `make horovod` in the project's folder (a C++ compiler and cmake are needed), "
-                'or leave "horovod" out of the sweep.',
+                else f"none in {sys.prefix}",
+                "Build it into this environment, in the project's folder (needs a C++ compiler and cmake): "
+                f"environments/build-horovod.sh {shlex.quote(sys.prefix)}",
             )
         if LIBTPU in libraries and importlib.util.find_spec(LIBTPU) is None:
             return UserError(
                 "a TPU, which the tpu strategy needs",
-                "a machine without libtpu, the TPU driver",
+                "none: libtpu, its driver, is missing",
                 "Run it on a TPU host with its TensorFlow, or use another strategy: "
                 "`scalestudy check --strategies` lists them.",
             )

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.config.point import Point
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import OVERRIDE, refuse_other_arithmetic
 from scalestudy.engines.base import Engine, StepTrial
@@ -29,11 +30,10 @@ from scalestudy.engines.keras.private import (
 )
 from scalestudy.engines.torch.export import export_module
 from scalestudy.engines.torch.group import without_exchange
-from scalestudy.engines.torch.random import seeded_normal, seeded_truncated_normal, seeded_uniform
+from scalestudy.engines.torch.random import normal, truncated_normal, uniform
 from scalestudy.engines.torch.trainer import TorchTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
-from scalestudy.study.model_record import ModelRecord
-from scalestudy.study.point import Point
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
@@ -46,7 +46,10 @@ class Torch:
     def set_up(self, point: Point, *, threads: int, device: str) -> None:
         """Set threads, determinism, seeds and precision, and forbid downloads in workers."""
         precision = point.train.precision
-        capability = torch.cuda.get_device_capability() if device == "gpu" and self.devices(device) else None
+        capability = None
+        if device == "gpu" and (names := self.devices(device)):
+            capability = torch.cuda.get_device_capability()
+            refuse_other_architectures(names[0], capability, torch.cuda.get_arch_list())
         refuse_other_arithmetic(precision, device, capability, os.environ.get(OVERRIDE))
         self._device = "cuda:0" if device == "gpu" else "cpu"
         set_up(threads=threads, deterministic=point.train.deterministic, tf32=precision == "tf32")
@@ -68,10 +71,11 @@ class Torch:
         cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
         return {"torch": {"cuda_version": torch.version.cuda, "cudnn_version": cudnn}}
 
-    def allocated(self, device: str) -> list[int | None]:
+    def gpu_memory(self, device: str) -> list[tuple[int | None, int | None]]:
         if device == "cpu":
             return []
-        return [torch.cuda.max_memory_allocated(index) for index in range(torch.cuda.device_count())]
+        gpus = range(torch.cuda.device_count())
+        return [(torch.cuda.max_memory_allocated(gpu), torch.cuda.max_memory_reserved(gpu)) for gpu in gpus]
 
     def trainer(
         self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
@@ -87,7 +91,7 @@ class Torch:
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
         if path.endswith(".pt") == (form == "keras"):
             raise UserError(
-                "--format pt2, torchscript or onnx for a PyTorch module, keras for a Keras model",
+                "--format pt2 or onnx for a PyTorch module, keras for a Keras model",
                 repr(form),
                 "Choose another --format.",
             )
@@ -97,9 +101,11 @@ class Torch:
             export_module(built_module(path, record).model, record, out, form)
 
     def try_step(
-        self, compute: Callable[[], tuple[Any, Any]], variables: Sequence[Any],
+        self,
+        compute: Callable[[], tuple[Any, Any]],
+        variables: Sequence[Any],
         change: Callable[[list[Any]], None],
-    ) -> StepTrial:  # fmt: skip
+    ) -> StepTrial:
         values = [variable.value for variable in variables]
         objective, losses = compute()
         gradients: Sequence[Any] = [None] * len(values)
@@ -107,10 +113,12 @@ class Torch:
             gradients = torch.autograd.grad(objective, values, allow_unused=True, retain_graph=True)
         known = {id(value) for value in values}
         strays = [value for value in _leaves(objective) if id(value) not in known]
-        change([
-            torch.zeros_like(value) if gradient is None else gradient
-            for gradient, value in zip(gradients, values, strict=True)
-        ])  # fmt: skip
+        change(
+            [
+                torch.zeros_like(value) if gradient is None else gradient
+                for gradient, value in zip(gradients, values, strict=True)
+            ]
+        )
         return StepTrial(
             losses.detach().cpu().float().numpy(),
             [gradient is not None for gradient in gradients],
@@ -125,6 +133,30 @@ class Torch:
             "one on PyTorch",
             "Write a loop over epochs and batches, as in docs/guides/script.md.",
         )
+
+
+def refuse_other_architectures(name: str, capability: tuple[int, int], architectures: Sequence[str]) -> None:
+    """Reject the GPU `name`, of this compute capability, if PyTorch was built without code for it.
+
+    `architectures` is `torch.cuda.get_arch_list()`. Code of `sm_XY` runs on GPUs of the same major version
+    and this or a later minor one, `sm_XYa` on exactly X.Y; the driver compiles `compute_XY` for later ones.
+
+    Raises:
+        UserError: No entry fits.
+    """
+    for architecture in architectures:
+        kind, _, number = architecture.partition("_")
+        digits = number.rstrip("af")
+        built = (int(digits[:-1]), int(digits[-1])) if digits else (0, 0)
+        same = built == capability if number.endswith("a") else built[0] == capability[0]
+        if built <= capability and (kind == "compute" or (kind == "sm" and same)):
+            return
+    raise UserError(
+        f"a PyTorch with code for {name} (compute capability {capability[0]}.{capability[1]})",
+        f"PyTorch {torch.__version__} with code for {', '.join(architectures)}",
+        "Install another build in the environment (for GPUs before Turing, one for CUDA 12.6), or set "
+        'device = "cpu".',
+    )
 
 
 def set_up(*, threads: int, deterministic: bool, tf32: bool) -> None:
@@ -156,9 +188,7 @@ def as_on_tensorflow() -> None:
     keep_layout()
     fuse_bias()
     losses_by_logits()
-    draw_by({
-        "uniform": seeded_uniform, "normal": seeded_normal, "truncated_normal": seeded_truncated_normal,
-    })  # fmt: skip
+    draw_by({"uniform": uniform, "normal": normal, "truncated_normal": truncated_normal})
 
 
 def _leaves(tensor: Any) -> list[Any]:

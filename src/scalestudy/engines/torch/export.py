@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from scalestudy.engines.keras.model_files import written_whole
-from scalestudy.study.model_record import EMBEDDED, ModelRecord
+from scalestudy.store.model_record import EMBEDDED, ModelRecord
 from scalestudy.tasks.module import ModuleModel
 from scalestudy.util.errors import UserError
 
@@ -37,7 +37,7 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
         model: The model that the task builds, with its weights.
         record: The model's record; see `Engine.export`.
         out: File to write.
-        form: "pt2" (torch.export), "torchscript" or "onnx".
+        form: "pt2" (torch.export) or "onnx".
 
     Raises:
         UserError: If it cannot be written in this form.
@@ -45,19 +45,14 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
     module, text = model.module.cpu().eval(), record.model_dump_json(indent=1)
     dtype = next(module.parameters()).dtype
     height, width, channels = record.input_shape
-    image = torch.zeros(ROWS, channels, height, width, dtype=dtype)
-    if record.inputs == "stored":
-        module = Scaled(module, record.scale, dtype).eval()
-        image = image.to(getattr(torch, record.dtype))
+    module = Scaled(module, record.scale, dtype).eval()
+    image = torch.zeros(ROWS, channels, height, width, dtype=getattr(torch, record.dtype))
     with written_whole(out, form) as half, torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tracing warns of branches on sizes, which are those of the record
         if form == "pt2":
             batch = torch.export.Dim("batch", min=1)
             program = torch.export.export(module, (image,), dynamic_shapes=({0: batch},))
             torch.export.save(program, half, extra_files={EMBEDDED: text})
-        elif form == "torchscript":
-            traced: Any = torch.jit.trace(module, image, check_trace=False)  # type: ignore[no-untyped-call]
-            torch.jit.save(traced, half, _extra_files={EMBEDDED: text})
         else:
             _write_onnx(module, image, half, text)
 
@@ -65,16 +60,22 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
 def _write_onnx(module: nn.Module, image: Any, path: Path, text: str) -> None:
     if importlib.util.find_spec("onnx") is None:
         raise UserError(
-            "the package that writes ONNX", "no onnx in this environment",
+            "the package that writes ONNX",
+            "no onnx in this environment",
             "Install it beside Scalestudy: pip install 'scalestudy[onnx]'; or choose --format pt2.",
-        )  # fmt: skip
+        )
     import onnx
 
     axes = {"image": {0: "batch"}, "output": {0: "batch"}}
     torch.onnx.export(
-        module, (image,), str(path), dynamo=False, dynamic_axes=axes, input_names=["image"],
+        module,
+        (image,),
+        str(path),
+        dynamo=False,
+        dynamic_axes=axes,
+        input_names=["image"],
         output_names=["output"],
-    )  # fmt: skip
+    )
     made: Any = onnx.load(path)
     values = {"scalestudy": text, "class_names": json.dumps(json.loads(text)["class_names"])}
     onnx.helper.set_model_props(made, values)

@@ -45,31 +45,12 @@ class TorchReplicas(Replicas):
         super().__init__(group, workers, slices=slices, size=group.size)
         self.exchanges = group.size > 1
 
-    def start_sum(self, tensor: Any, dtype: torch.dtype | None = None) -> Any:
-        """Start to sum a tensor over processes in place. Call `wait()` on the returned handle.
-
-        If `dtype` is given, the tensor is rounded to it and summed in it.
-        """
-        return dist.all_reduce(tensor, async_op=True) if dtype is None else _RoundedSum(tensor, dtype)
-
     def sync_sum(self, tensor: Any) -> Any:
         """Sum a tensor over all workers from inside a worker's computation; differentiable."""
         if self.size == 1:
             return tensor
         summed: Any = _Sum.apply  # type: ignore[no-untyped-call]
         return summed(tensor) if self.exchanges else tensor * self.workers
-
-
-class _RoundedSum:
-    """The handle of a sum in another type."""
-
-    def __init__(self, tensor: Any, dtype: torch.dtype) -> None:
-        self._tensor, self._rounded = tensor, tensor.to(dtype)
-        self._work = dist.all_reduce(self._rounded, async_op=True)
-
-    def wait(self) -> None:
-        self._work.wait()
-        self._tensor.copy_(self._rounded)
 
 
 class _Sum(torch.autograd.Function):
@@ -131,13 +112,20 @@ def _meet(placement: Placement, device: str) -> None:
     first, within = placement.rank == 0, timedelta(seconds=start_within())
     try:
         store = dist.TCPStore(  # type: ignore[attr-defined]
-            address, placement.port, placement.size, is_master=first, timeout=within,
+            address,
+            placement.port,
+            placement.size,
+            is_master=first,
+            timeout=within,
             master_listen_fd=listening(address, placement.port).detach() if first else None,
-        )  # fmt: skip
+        )
         dist.init_process_group(
             "cpu:gloo,cuda:nccl" if device == "gpu" else "gloo",
-            store=store, rank=placement.rank, world_size=placement.size, timeout=within,
-        )  # fmt: skip
+            store=store,
+            rank=placement.rank,
+            world_size=placement.size,
+            timeout=within,
+        )
     except (OSError, RuntimeError) as error:
         raise RunError(
             f"{placement.size} processes to meet at {address}:{placement.port}",

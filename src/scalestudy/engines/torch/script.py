@@ -6,12 +6,10 @@ The script's process groups are not used. Small values go through the store of t
 import contextlib
 import datetime
 import hashlib
-import importlib
 import json
 import os
-import pickle
-import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,15 +17,19 @@ import torch
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.group import Group
+from scalestudy.engines.group import Group, to_json
 from scalestudy.engines.rendezvous import known_address, listening, start_within
-from scalestudy.util.errors import RunError, UserError
+from scalestudy.engines.torch.script_callbacks import lightning_callback, transformers_callback
+from scalestudy.util.errors import RunError
 
 distributed: Any = torch.distributed  # mypy does not find its store classes
 
 
 class StoreGroup(Group):
-    """The processes of a script, which exchange small values through a TCPStore."""
+    """The processes of a script, which exchange small values through a TCPStore.
+
+    Anybody who reaches the store can write to it: what is read there must not be able to run code.
+    """
 
     def __init__(self, placement: Placement) -> None:
         super().__init__(placement.rank, placement.size)
@@ -35,14 +37,14 @@ class StoreGroup(Group):
         self._used = 0
 
     def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
-        rows = [pickle.loads(row) for row in self._all(pickle.dumps(values))]
-        return np.sum(rows, axis=0, dtype=values.dtype)
+        rows = [np.frombuffer(row, values.dtype) for row in self._all(values.tobytes())]
+        return np.sum(rows, axis=0, dtype=values.dtype).reshape(values.shape)
 
     def share_object(self, value: Any) -> Any:
         key = self._key()
         if self.rank == 0:
-            self._store.set(key, pickle.dumps(value))
-        shared = pickle.loads(self._read(key))
+            self._store.set(key, to_json(value))
+        shared = json.loads(self._read(key))
         if self._store.add(f"{key}/read", 1) == self.size:
             self._store.delete_key(key)
         return shared
@@ -175,6 +177,18 @@ class TorchScript:
             words.update(flat.view(torch.uint8).numpy().tobytes())
         return words.hexdigest()
 
+    def initial_statistics(self, model: torch.nn.Module) -> float | None:
+        """Return the largest share of their initial values that a model's running statistics hold.
+
+        None without batch normalisation that has counted updates.
+        """
+        shares = []
+        layers: Iterator[Any] = model.modules()
+        for layer in layers:
+            if updates := int(getattr(layer, "num_batches_tracked", None) or 0):
+                shares.append((1 - layer.momentum if layer.momentum is not None else 0.0) ** updates)
+        return max(shares, default=None)
+
     def devices(self) -> list[str]:
         return [torch.cuda.get_device_name(self.device)] if self._gpu else ["cpu"]
 
@@ -192,6 +206,9 @@ class TorchScript:
     def lightning_callback(self, workers: Any, quality: str, better: str | None) -> Any:
         return lightning_callback(workers, quality, better)
 
+    def transformers_callback(self, workers: Any, quality: str, better: str | None) -> Any:
+        return transformers_callback(workers, quality, better)
+
     def _record(self) -> None:
         events: Any = torch.cuda.Event
         event = events(enable_timing=True)
@@ -201,57 +218,3 @@ class TorchScript:
 
 def _now() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
-
-
-def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
-    """Return a callback for Lightning's Trainer that measures epochs; see `LoopWorkers`."""
-    older = "pytorch_lightning" in sys.modules and "lightning" not in sys.modules
-    package: Any = importlib.import_module("pytorch_lightning" if older else "lightning.pytorch")
-
-    class LightningEpochs(package.Callback):  # type: ignore[misc]
-        """Report the events of training to `workers`."""
-
-        def on_train_start(self, trainer: Any, module: Any) -> None:
-            workers.begin(trainer.max_epochs, module)
-
-        def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
-            workers.begin_epoch()
-
-        def on_train_batch_end(
-            self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
-        ) -> None:
-            loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
-            workers.count(_rows(batch), loss)
-
-        def on_validation_start(self, trainer: Any, module: Any) -> None:
-            if not trainer.sanity_checking:
-                workers.pause()
-
-        def on_validation_end(self, trainer: Any, module: Any) -> None:
-            if trainer.sanity_checking:
-                return
-            if quality not in trainer.callback_metrics:
-                raise UserError(
-                    f"a metric {quality!r} logged by validation",
-                    ", ".join(trainer.callback_metrics) or "none",
-                    "Log it with self.log(...), or name another metric in lightning_callback.",
-                )
-            workers.quality(quality, trainer.callback_metrics[quality], better=better)
-            workers.go_on()
-
-        def on_train_end(self, trainer: Any, module: Any) -> None:
-            workers.end_epoch()
-
-    return LightningEpochs()
-
-
-def _rows(batch: Any) -> int:
-    """Return the samples of a batch: the length of its first tensor."""
-    if isinstance(batch, torch.Tensor):
-        return len(batch)
-    for part in batch.values() if isinstance(batch, dict) else batch:
-        try:
-            return _rows(part)
-        except TypeError:
-            continue
-    raise TypeError("a batch without a tensor")

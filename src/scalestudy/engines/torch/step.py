@@ -1,144 +1,211 @@
 """The training step: exact gradients of a global batch, for any division into slices."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from operator import itemgetter
 from typing import Any
 
 import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.parallel import DistributedDataParallel
 
 from scalestudy.data.columns import leaves, map_columns
 from scalestudy.data.loading.slices import Slice
-from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.local_steps import LocalSteps
-from scalestudy.engines.torch.exchange import Gradients
 from scalestudy.engines.torch.group import TorchReplicas
+from scalestudy.engines.torch.optimizers import ScheduledOptimizer
+from scalestudy.engines.torch.running_statistics import RunningStatistics, SharedBuffers
 
-GROW_AFTER = 2000
-START = 2.0**15
-WIRE = {"none": None, "fp16": torch.float16, "bf16": torch.bfloat16}
-"""Type in which gradients are summed, by `launch.compression`; None for the type of the gradients."""
+MIB = 2**20
 
 
-class TorchLossScale:
-    """Dynamic loss scale, so that float16 gradients neither underflow nor overflow.
+def bf16_hook(
+    state: Any,
+    bucket: dist.GradBucket,  # type: ignore[name-defined]
+) -> torch.futures.Future[torch.Tensor]:
+    """Compress as `bf16_compress_hook`, which DistributedDataParallel refuses, by its name, without NCCL."""
+    return default_hooks.bf16_compress_hook(state, bucket)
 
-    The scale is halved if a gradient is not finite (the step is skipped), and doubled after 2,000 good steps
-    (Micikevicius et al. 2018, arXiv:1710.03740). All of this happens on the device, without synchronization.
+
+HOOKS = {"fp16": default_hooks.fp16_compress_hook, "bf16": bf16_hook}
+"""Communication hooks of DistributedDataParallel by `launch.compression`."""
+
+
+class WorkerLoss(nn.Module):
+    """One worker's part of the loss of a global batch, in the form that DistributedDataParallel wraps.
+
+    DistributedDataParallel averages gradients over processes. So that the result is the gradient of the mean
+    over the *global* batch, for slices of any size, a worker differentiates (sum of its slice's losses) ·
+    processes / (samples of the global batch).
 
     Args:
-        value: The scale, a scalar tensor.
-        good: Good steps since the scale changed, a scalar tensor.
+        losses: Slice -> losses of shape [B]; called with the worker as `engines.context.current`.
+        penalties: Returns the terms added to the mean of the losses; called after `losses`.
+        parameters: Parameters for which gradients are computed.
+        shared: Variables that every process takes from rank 0 before each step.
+        replicas: The workers.
+        dtype: Type in which losses are summed.
+        synchronised: Whether layers sum over all workers.
     """
 
-    def __init__(self, value: Any, good: Any) -> None:
-        self.value, self._good = value, good
+    def __init__(
+        self,
+        losses: Callable[[Slice], Any],
+        penalties: Callable[[], Iterable[Any]],
+        parameters: Sequence[Any],
+        shared: SharedBuffers,
+        replicas: TorchReplicas,
+        dtype: torch.dtype,
+        *,
+        synchronised: bool,
+    ) -> None:
+        super().__init__()
+        self._losses, self._penalties, self._dtype = losses, penalties, dtype
+        self._trained, self.shared = nn.ParameterList(parameters), shared
+        self._processes = replicas.size
+        self.synchronised = synchronised
+        self._sync_sum = replicas.sync_sum if synchronised and replicas.size > 1 else None
 
-    @torch.no_grad()
-    def guard(self, gradients: Gradients, update: Callable[[], None], changed: Sequence[Any]) -> None:
-        """Call `update`, which modifies the tensors `changed`; restore them if a gradient is not finite."""
-        finite = gradients.finite()
-        before = [tensor.clone() for tensor in changed]
-        for flat in gradients.flat:
-            flat.div_(self.value)
-        update()
-        for tensor, old in zip(changed, before, strict=True):
-            tensor.copy_(torch.where(finite, tensor, old))
-        good = torch.where(finite, self._good + 1, 0)
-        full = good >= GROW_AFTER
-        grown = torch.where(full, self.value * 2, self.value)
-        self.value.copy_(torch.where(finite, grown, torch.clamp(self.value / 2, min=1.0)))
-        self._good.copy_(torch.where(full, 0, good))
+    def forward(self, part: Slice) -> tuple[Any, Any]:
+        """Return the objective that a worker differentiates, and the sum of its losses (float64)."""
+        share = self._processes * part.count / part.total
+        with working(Working(part, share, self._sync_sum, Counter())):
+            losses = self._losses(part)
+        total = losses.to(self._dtype).sum() * float(part.count > 0)
+        objective = total * (self._processes / part.total)
+        for penalty in self._penalties():  # counted once per global batch, divided among workers by samples
+            objective = objective + penalty * share
+        return objective, total.detach().double()
+
+    def named_buffers(self, *args: Any, **options: Any) -> Iterator[tuple[str, Any]]:
+        """Yield the present tensors of the buffers, which a user's module may have replaced."""
+        for index, variable in enumerate(self.shared.variables):
+            yield f"{index}", variable.value
 
 
 class Step:
     """Computes a step on the workers of this process and updates the weights.
 
-    A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch). Thus the sum
-    over workers is the gradient of the global mean, for slices of any size.
-
     Args:
-        losses: Slice -> losses of shape [B]; called with the worker as `engines.context.current`.
-        parameters: Parameters for which gradients are computed.
-        update: Receives the gradients, summed over all workers, in the order of the parameters.
-        replicas: Sums gradients over the workers.
-        buckets: Buckets in which gradients are summed over workers.
-        dtype: Type in which losses are summed.
-        penalties: Returns the terms added to the mean of the losses; called after `losses`.
-        synchronised: Whether layers sum over all workers, so that workers cannot be computed in turn.
-        loss_scale: For float16.
-        changed: All tensors that `update` modifies; required with a loss scale.
+        loss: Computes a worker's objective.
+        optimizer: The optimizer.
+        replicas: The workers.
+        bucket_bytes: Minimum bytes of a bucket of gradients; None for one bucket.
+        scaler: Scales float16 losses; disabled for other types.
+        change: (gradients) -> gradients, applied before the update; None for none.
+        clip_norm: Largest global norm of the gradients, or None.
+        statistics: The running statistics of batch normalisation in a PyTorch module.
+        constrain: Applies the constraints of Keras's variables after the update.
         accumulate: Number of micro-batches in which each worker computes its slice.
         compression: Type in which gradients are summed over workers, as in `launch.compression`.
-        local_steps: When workers average weights instead of summing gradients.
+        local_steps: When workers average weights instead of gradients.
     """
 
     def __init__(
-        self, losses: Callable[[Slice], Any], parameters: Sequence[Any],
-        update: Callable[[list[Any]], None], replicas: TorchReplicas, *, buckets: Buckets, dtype: torch.dtype,
-        penalties: Callable[[], Iterable[Any]] = tuple, synchronised: bool = False,
-        loss_scale: TorchLossScale | None = None, changed: Sequence[Any] = (), accumulate: int = 1,
-        compression: str = "none", local_steps: LocalSteps | None = None,
-    ) -> None:  # fmt: skip
-        self._losses, self._penalties, self._update = losses, penalties, update
-        self._replicas, self._dtype, self._synchronised = replicas, dtype, synchronised
-        self._loss_scale, self._changed = loss_scale, changed
-        self._accumulate, self._local_steps = accumulate, local_steps
-        start_sum = partial(replicas.start_sum, dtype=WIRE[compression])
-        exchanges = replicas.exchanges and local_steps is None
-        self.gradients = Gradients(parameters, buckets, start_sum if exchanges else None)
+        self,
+        loss: WorkerLoss,
+        optimizer: ScheduledOptimizer,
+        replicas: TorchReplicas,
+        *,
+        bucket_bytes: int | None,
+        scaler: torch.amp.GradScaler,
+        change: Callable[[list[Any]], list[Any]] | None = None,
+        clip_norm: float | None = None,
+        statistics: RunningStatistics,
+        constrain: Callable[[], None] = lambda: None,
+        accumulate: int = 1,
+        compression: str = "none",
+        local_steps: LocalSteps | None = None,
+    ) -> None:
+        self._loss: Any = loss
+        self._optimizer, self._replicas, self._scaler = optimizer, replicas, scaler
+        self._parameters, self._shared = list(loss.parameters()), loss.shared
+        self._change, self._clip_norm, self._constrain = change, clip_norm, constrain
+        self._statistics, self._accumulate, self._local_steps = statistics, accumulate, local_steps
+        self._together = loss.synchronised
+        if replicas.exchanges and local_steps is None:
+            size = sum(parameter.nbytes for parameter in self._parameters)
+            self._loss = DistributedDataParallel(
+                loss,
+                gradient_as_bucket_view=True,
+                bucket_cap_mb=min(size, bucket_bytes or size) / MIB,  # type: ignore[arg-type]
+            )
+            if compression != "none":
+                self._loss.register_comm_hook(None, HOOKS[compression])
 
     def __call__(self, part: Slice) -> Any:
         """Compute the step of a slice of tensors. Return the sum of its losses, a float64 tensor."""
         first, beyond = self._replicas.slices[0]
-        workers = slices_of(part, 1 if self._synchronised else beyond - first)
-        slices = [micro_batch for worker in workers for micro_batch in slices_of(worker, self._accumulate)]
-        self.gradients.begin()
+        workers = slices_of(part, 1 if self._together else beyond - first)
+        in_turn = len(workers) > 1 and bool(self._shared.variables)
+        self._optimizer.begin(part.step)
+        self._statistics.begin(part, len(workers) * self._accumulate)
+        if in_turn:
+            self._shared.begin()
         total: Any = 0.0
-        for micro_batch in slices:
-            objective, losses = self._objective(micro_batch)
-            self.gradients.backward(objective, last=micro_batch is slices[-1])
-            total = total + losses
-        gradients = self.gradients.finish()
-        with torch.no_grad():
-            if self._local_steps is not None:
-                self._update_alone(gradients, due=self._local_steps.due(part.step))
-            elif self._loss_scale is None:
-                self._update(gradients)
-            else:
-                self._loss_scale.guard(self.gradients, lambda: self._update(gradients), self._changed)
+        for worker in workers:
+            for micro_batch in (micro_batches := slices_of(worker, self._accumulate)):
+                last = worker is workers[-1] and micro_batch is micro_batches[-1]
+                total = total + self._backward(micro_batch, last=last)
+                self._statistics.add(micro_batch)
+            if in_turn:
+                self._shared.next_worker()
+        if in_turn:
+            self._shared.end()
+        self._statistics.end()
+        self._update()
+        if self._local_steps is not None and self._replicas.exchanges and self._local_steps.due(part.step):
+            self._average()
         return total
 
-    def _update_alone(self, gradients: list[Any], *, due: bool) -> None:
-        """Update this worker's own weights, then average them over workers if `due`."""
-        for flat in self.gradients.flat:
-            flat.mul_(self._replicas.workers)
-        self._update(gradients)
-        if due and self._replicas.exchanges:
-            self.gradients.average_parameters(self._replicas.start_sum, self._replicas.workers)
+    @torch.no_grad()
+    def _average(self) -> None:
+        """Set the parameters to their means over processes.
 
-    def _objective(self, part: Slice) -> tuple[Any, Any]:
-        """Return the objective that a worker differentiates, and the sum of its losses."""
-        size = self._replicas.size
-        sync_sum = self._replicas.sync_sum if self._synchronised and size > 1 else None
-        with working(Working(part, size * part.count / part.total, sync_sum, Counter())):
-            losses = self._losses(part)
-        total = losses.to(self._dtype).sum() * float(part.count > 0)
-        objective = total / part.total
-        for penalty in self._penalties():  # counted once per global batch, divided among workers by samples
-            objective = objective + penalty * (part.count / part.total)
-        if self._loss_scale is not None:
-            objective = objective * self._loss_scale.value.detach()
-        return objective, total.detach().double()
+        PyTorch's `average_parameters` would wait for the device, and change the memory layout of parameters,
+        which fused optimizers do not notice.
+        """
+        mean = torch.cat([parameter.reshape(-1) for parameter in self._parameters]) / self._replicas.size
+        dist.all_reduce(mean)
+        parts = torch.split(mean, [parameter.numel() for parameter in self._parameters])
+        for parameter, part in zip(self._parameters, parts, strict=True):
+            parameter.copy_(part.view(parameter.shape))
+
+    def _backward(self, part: Slice, *, last: bool) -> Any:
+        """Add the gradients of a slice; in the `last` one, sum them over processes."""
+        apart = not last and isinstance(self._loss, DistributedDataParallel)
+        with self._loss.no_sync() if apart else nullcontext():
+            objective, total = self._loss(part)
+            self._scaler.scale(objective).backward()
+        return total
+
+    def _update(self) -> None:
+        if self._scaler.is_enabled() and (self._change is not None or self._clip_norm is not None):
+            self._scaler.unscale_(self._optimizer.inner)
+        if self._change is not None:
+            gradients = [
+                torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                for parameter in self._parameters
+            ]
+            with torch.no_grad():
+                for parameter, gradient in zip(self._parameters, self._change(gradients), strict=True):
+                    parameter.grad = torch.empty_like(parameter).copy_(gradient)  # fused: laid out alike
+        if self._clip_norm is not None:
+            nn.utils.clip_grad_norm_(self._parameters, self._clip_norm, foreach=True)
+        self._scaler.step(self._optimizer.inner)
+        self._scaler.update()
+        self._constrain()
 
 
-def stage(part: Slice, device: torch.device) -> Slice:
+def stage(part: Slice, device: torch.device, copying: Any = None) -> Slice:
     """Convert the arrays of a slice to tensors on `device`, and wait for the copy, if any.
 
-    On CPUs the tensors share the arrays' memory. On a GPU the arrays are copied on a separate stream, which
-    overlaps with the computation of earlier steps.
+    On CPUs the tensors share the arrays' memory. On a GPU the arrays are copied on the stream `copying`,
+    during the computation of earlier steps.
     """
     if torch.is_tensor(leaves(part.inputs)[0]):
         return part
@@ -148,7 +215,6 @@ def stage(part: Slice, device: torch.device) -> Slice:
             targets=map_columns(torch.from_numpy, part.targets),
         )
     computing = torch.cuda.current_stream(device)
-    copying = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def copied(array: Any) -> Any:
         tensor = torch.from_numpy(array).to(device, non_blocking=True)
@@ -185,9 +251,11 @@ def slices_of(part: Slice, parts: int) -> list[Slice]:
             part._replace(
                 inputs=map_columns(itemgetter(rows), part.inputs),
                 targets=map_columns(itemgetter(rows), part.targets),
-                start=part.start + start, count=stop - start, first=part.first and index == 0,
+                start=part.start + start,
+                count=stop - start,
+                first=part.first and index == 0,
             )
-        )  # fmt: skip
+        )
     return slices
 
 

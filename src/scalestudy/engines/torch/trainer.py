@@ -1,6 +1,9 @@
 """One process's part of a run, computed with PyTorch."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from operator import itemgetter
 from typing import Any, SupportsFloat
 
@@ -9,24 +12,36 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from scalestudy.config.point import Point
 from scalestudy.data.columns import map_columns
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import explained
-from scalestudy.engines.base import Values
-from scalestudy.engines.buckets import Buckets
+from scalestudy.engines.base import DeviceMark, Values
 from scalestudy.engines.group import Joined
+from scalestudy.engines.keras.batch_norm import collecting
 from scalestudy.engines.keras.evaluation import Evaluation
 from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.keras.phases import Phase
-from scalestudy.engines.keras.private import moments_of
+from scalestudy.engines.keras.private import untrainable
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
 from scalestudy.engines.torch.group import TorchReplicas
-from scalestudy.engines.torch.layers import adapt_model
-from scalestudy.engines.torch.step import START, Step, TorchLossScale, scaled, stage, step_of
-from scalestudy.engines.torch.updates import fuse, keep_rate_on_device
-from scalestudy.study.point import Point
+from scalestudy.engines.torch.layers import adapt_model, batch_norms
+from scalestudy.engines.torch.optimizers import StateDict, optimizer_of
+from scalestudy.engines.torch.running_statistics import RunningStatistics, SharedBuffers
+from scalestudy.engines.torch.step import Step, WorkerLoss, scaled, stage, step_of
 from scalestudy.tasks.base import Task
+from scalestudy.util.errors import RunError, UserError
+
+START = 2.0**15
+"""Initial scale of float16 losses (Micikevicius et al. 2018, arXiv:1710.03740)."""
+
+
+DIFFERENT = 0.05
+"""Relative difference between the outputs of two ranks that rounding does not explain in any precision."""
+
+UNUSED = re.compile(r"did not receive grad for rank (\d+): ([\d ]+)")
+"""Matches the rank and the indices of parameters in an error of DistributedDataParallel."""
 
 
 class TorchTrainer(KerasTrainer):
@@ -39,77 +54,154 @@ class TorchTrainer(KerasTrainer):
     ) -> None:
         assert isinstance(joined.replicas, TorchReplicas)
         self._replicas, self._device, self._scale = joined.replicas, torch.device(device), prepared.scale
-        self._seed = point.seed
-        self.loss_scale: TorchLossScale | None = None
-
-        def loss_scale() -> list[keras.Variable]:
-            if point.train.precision != "mixed_float16":
-                return []
-            value = keras.Variable(START, trainable=False, dtype="float32")
-            good = keras.Variable(0, trainable=False, dtype="int64")
-            self.loss_scale = TorchLossScale(value.value, good.value)
-            return [value, good]
-
-        prepare = keep_rate_on_device if self._device.type == "cuda" else fuse
+        self._point = point
+        mixed = point.train.precision == "mixed_float16"
+        self._scaler = torch.amp.GradScaler(self._device.type, init_scale=START, enabled=mixed)
         super().__init__(
-            point, prepared, rates, joined.group, adapt=adapt_model, prepare=prepare, extra=loss_scale
+            point,
+            prepared,
+            rates,
+            joined.group,
+            adapt=adapt_model,
+            make=lambda task: partial(optimizer_of, point, task),
+            extra=lambda: [StateDict(self._scaler)] if mixed else [],
         )
-        for phase in self._phases:
-            _lay_out_moments(phase)
         self.share()
+        self._refuse_other_outputs()
         self._dtype: torch.dtype = getattr(torch, keras.config.floatx())
-        self._accumulate, self._compression = point.train.accumulate, point.launch.compression
         self._synchronised = point.train.sync_batch_norm and bool(self.local)
-        self._steps = [
-            self._step(phase, buckets) for phase, buckets in zip(self._phases, self._cuts, strict=True)
-        ]
-        self._evaluation = TorchEvaluation(self.task, scale=prepared.scale, device=self._device)
+        self._copying = (
+            torch.cuda.Stream(device) if self._device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        )
+        averaged = {id(variable) for variable in self.local}
+        self._shared = SharedBuffers(
+            [
+                buffer
+                for buffer in buffers_of(self.task.model)
+                if id(buffer) not in averaged and not buffer.name.endswith("num_batches_tracked")
+            ]
+        )
+        self._steps = [self._step(phase) for phase in self._phases]
+        self._evaluation = TorchEvaluation(self.task, scale=prepared.scale)
 
-    def _step(self, phase: Phase, buckets: Buckets) -> Step:
-        task, model, variables = self._of_training, self.task.model, phase.variables
+    def _refuse_other_outputs(self) -> None:
+        """Raise RunError if a module gives other outputs on other ranks, from the same inputs and weights."""
+        if self._group.size == 1 or isinstance(self.task.model, keras.Model):
+            return
+        self._seed(0)
+        outputs = [part.double().cpu().numpy() for part in keras.tree.flatten(self.task.model.of_noise())]
+        for rows in self._group.gather([part[None] for part in outputs]):
+            other = np.abs(rows - rows[0]).max(tuple(range(1, rows.ndim)))
+            if (ranks := np.flatnonzero(other > DIFFERENT * np.abs(rows[0]).max())).size:
+                raise RunError(
+                    "a module whose outputs depend on its inputs and weights only",
+                    f"other outputs on rank {', '.join(map(str, ranks))} than on rank 0 in evaluation",
+                    "Remove from forward what depends on the rank, the host or an unseeded generator.",
+                )
+
+    def _step(self, phase: Phase) -> Step:
+        task, model, variables, train = self.task, self.task.model, phase.variables, self._point.train
+        call = _compiled(model) if train.compile else model
 
         def losses(part: Slice) -> Any:
-            # PyTorch's generator then gives the same numbers after a resume, and different ones per worker.
-            torch.manual_seed(hash((self._seed, int(part.step), int(part.start))))
+            # PyTorch's generators then give the same numbers after a resume, and to each worker others.
+            self._seed(hash((self._point.seed, int(part.step), int(part.start))))
             inputs = scaled(part.inputs, self._scale, self._dtype)
             targets = scaled(part.targets, None, self._dtype) if self._scale is None else part.targets
             with kept(model, phase.frozen):
                 if task.training_losses is not None:
-                    return task.training_losses(model, task.loss, inputs, targets)
-                return task.loss(targets, model(inputs, training=True))
+                    return task.training_losses(call, task.loss, inputs, targets)
+                return task.loss(targets, call(inputs, training=True))
 
-        def update(gradients: list[Any]) -> None:
-            if task.gradients is not None:
-                gradients = task.gradients(gradients, variables)
-            phase.optimizer.apply(gradients, variables)
+        def constrain() -> None:
+            for variable in constrained:
+                variable.assign(variable.constraint(variable))
 
-        changed = [*variables, *phase.optimizer.variables]
+        constrained = [variable for variable in variables if variable.constraint is not None]
+        with kept(model, phase.frozen):
+            norms = [] if isinstance(model, keras.Model) or self._synchronised else batch_norms(model.module)
+        loss = WorkerLoss(
+            losses,
+            lambda: model.losses,
+            [variable.value for variable in variables],
+            self._shared,
+            self._replicas,
+            self._dtype,
+            synchronised=self._synchronised,
+        )
+        changed = task.gradients
+        change = None if changed is None else lambda gradients: changed(gradients, variables)
         return Step(
-            losses, [variable.value for variable in variables], update, self._replicas,
-            buckets=buckets, dtype=self._dtype, penalties=lambda: model.losses,
-            synchronised=self._synchronised, loss_scale=self.loss_scale,
-            changed=[variable.value for variable in changed], accumulate=self._accumulate,
-            compression=self._compression, local_steps=self.local_steps,
-        )  # fmt: skip
+            loss,
+            phase.optimizer,
+            self._replicas,
+            bucket_bytes=self._point.launch.bucket_bytes,
+            scaler=self._scaler,
+            change=change,
+            clip_norm=train.clip_norm,
+            statistics=RunningStatistics(norms, self._replicas.size),
+            constrain=constrain,
+            accumulate=train.accumulate,
+            compression=self._point.launch.compression,
+            local_steps=self.local_steps,
+        )
+
+    def _seed(self, seed: int) -> None:
+        """Seed the generators of the CPU and of the own device.
+
+        `torch.manual_seed` seeds those of all devices: without a GPU, it formats the stack each time, and for
+        that asks the file system about each source file in it.
+        """
+        torch.default_generator.manual_seed(seed)
+        if self._device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+
+    @property
+    def rate(self) -> float | None:
+        return self.optimizer.learning_rate if self.optimizer.settable else None
 
     def stage(self, part: Slice, device: int) -> Slice:
-        return stage(part, self._device)
+        return stage(part, self._device, self._copying)
 
     def train(self, call: Call) -> SupportsFloat:
         self.enter(call[0].step)
-        part, step = stage(call[0], self._device), self._steps[self._phase]
-        with explained():
+        part, step = stage(call[0], self._device, self._copying), self._steps[self._phase]
+        with explained(), naming_unused(self._phases[self._phase].variables):
             losses: SupportsFloat = sum(step(step_of(part, index)) for index in range(part.steps))
         return losses
 
+    @torch.no_grad()
+    def statistics(self, call: Call) -> list[Any]:
+        part, model = self.stage(call[0], 0), self.task.model
+        inputs = scaled(map_columns(itemgetter(0), part.inputs), self._scale, self._dtype)
+        with kept(model, self._phases[self._phase].frozen), collecting() as moments:
+            model(inputs, training=False)
+        return [value * float(part.count > 0) for value in moments.sums(self.norms)]
+
+    def mark(self) -> DeviceMark | None:
+        return CudaMark(self._device) if self._device.type == "cuda" else None
+
+    def evaluate(self, call: Call) -> list[Any]:
+        return super().evaluate((self.stage(call[0], 0),))
+
+    def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
+        flat = torch.cat([part.reshape(-1) for part in sums]).cpu().numpy()  # one copy
+        parts = np.split(flat, np.cumsum([part.numel() for part in sums])[:-1])
+        return [part.reshape(tuple(tensor.shape)) for part, tensor in zip(parts, sums, strict=True)]
+
     def values(self) -> Values:
-        local = [_array(variable)[None] for variable in self.own]
-        return Values([_array(variable) for variable in self._common], local)
+        return Values([_array(variable) for variable in self._common], self._copies(self.own))
+
+    def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
+        return [_array(variable)[None] for variable in variables]
 
     def assign(self, values: Values) -> None:
         for variable, value in zip(self._common, values.common, strict=True):
             variable.assign(typed(value, variable.dtype))
-        for variable, rows in zip(self.own, values.own, strict=True):
+        self._assign_copies(self.own, values.own)
+
+    def _assign_copies(self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]) -> None:
+        for variable, rows in zip(variables, copies, strict=True):
             variable.assign(typed(rows[0], variable.dtype))
 
     def average(self) -> None:
@@ -117,48 +209,97 @@ class TorchTrainer(KerasTrainer):
             means = self._group.mean([_array(variable) for variable in self.local])
             for variable, value in zip(self.local, means, strict=True):
                 variable.assign(value)
+        self._take_from_first(self._shared.variables)
 
     def share(self) -> None:
-        if self._group.size == 1:
+        self._take_from_first(self._all)
+
+    def _take_from_first(self, variables: Sequence[Any]) -> None:
+        """Give every process rank 0's values of these variables."""
+        if self._group.size == 1 or not variables:
             return
-        values = self._group.share_object([_array(variable) for variable in self._all])
+        values = self._group.share_arrays([_array(variable) for variable in variables])
         if self._group.rank:
-            for variable, value in zip(self._all, values, strict=True):
+            for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
+
+
+@contextmanager
+def naming_unused(variables: Sequence[Any]) -> Iterator[None]:
+    """Name the parameters of which DistributedDataParallel misses the gradient of an earlier step."""
+    try:
+        yield
+    except RuntimeError as error:
+        found = UNUSED.search(str(error))
+        if found is None:
+            raise
+        names = [variables[int(index)].path for index in found[2].split()]
+        raise RunError(
+            "a loss that depends on every trained parameter, on each worker and in each step",
+            f"a step in which that of rank {found[1]} does not depend on {', '.join(names)}",
+            "Use them in every forward pass, if need be by adding 0 * parameter.sum() to an output.",
+        ) from error
+
+
+class CudaMark:
+    """A CUDA event recorded now; see `DeviceMark`."""
+
+    def __init__(self, device: torch.device) -> None:
+        events: Any = torch.cuda.Event
+        self.event = events(enable_timing=True)
+        self.event.record(torch.cuda.current_stream(device))
+
+    def wait(self) -> None:
+        self.event.synchronize()
+
+    def seconds_since(self, earlier: "CudaMark") -> float:
+        return float(earlier.event.elapsed_time(self.event)) / 1e3
 
 
 class TorchEvaluation(Evaluation):
     """See `Evaluation`. `scale` maps stored inputs to [0, 1]; with None inputs are not scaled."""
 
-    def __init__(self, task: Task, *, scale: float | None, device: torch.device) -> None:
+    def __init__(self, task: Task, *, scale: float | None) -> None:
         super().__init__(task)
-        self._scale, self._device = scale, device
+        self._scale = scale
         self._floatx: torch.dtype = getattr(torch, keras.config.floatx())
+        self._starts: dict[str, list[Any]] = {}
 
     @torch.no_grad()
-    def sums(self, call: Call) -> list[NDArray[np.float64]]:
-        part = stage(call[0], self._device)
+    def sums(self, call: Call) -> list[Any]:
+        part = call[0]
         inputs = scaled(map_columns(itemgetter(0), part.inputs), self._scale, self._floatx)
         targets = map_columns(itemgetter(0), part.targets)
         if self._scale is None:
             targets = scaled(targets, None, self._floatx)
         added = self.added(inputs, targets)
-        total, *states = (np.asarray(tensor.cpu(), np.float64) * (part.count > 0) for tensor in added)
-        return [total, np.asarray(part.count, np.float64), *states]
+        total, *states = (tensor * float(part.count > 0) for tensor in added)
+        return [total, total.new_full((), part.count), *states]
+
+    def start(self, metric: str) -> list[Any]:
+        if metric not in self._starts:  # a copy to a GPU would wait for it
+            self._starts[metric] = super().start(metric)
+        return self._starts[metric]
 
     @torch.no_grad()
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         return super().constant(targets, answer)
 
 
+def buffers_of(model: Any) -> list[Any]:
+    """Return the variables of a model that no step trains, whether layers are frozen or not."""
+    return untrainable(model) if isinstance(model, keras.Model) else model.buffers
+
+
+def _compiled(model: Any) -> Any:
+    if isinstance(model, keras.Model):
+        raise UserError(
+            "a PyTorch module, for train.compile",
+            "a Keras model",
+            "Remove compile, or return an nn.Module.",
+        )
+    return model.compiled()
+
+
 def _array(variable: keras.Variable) -> NDArray[Any]:
     return np.asarray(keras.ops.convert_to_numpy(variable.value))
-
-
-def _lay_out_moments(phase: Phase) -> None:
-    """Give an optimizer's moments the memory layout of their parameters, so that updates can be fused."""
-    if getattr(phase.optimizer, "momentum", None) == 0:  # SGD without momentum has no moments
-        return
-    for variable in phase.variables:
-        for moment in moments_of(phase.optimizer, variable):
-            moment.value.data = torch.zeros_like(variable.value.data)

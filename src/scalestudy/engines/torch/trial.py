@@ -21,14 +21,12 @@ class TorchTrial(ExchangeTrial):
 
         cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
         return {
-            "torch": torch.__version__, "cuda": torch.version.cuda, "cudnn": cudnn and str(cudnn),
-            "rocm": torch.version.hip is not None, "gpus": torch.cuda.device_count(),
-        }  # fmt: skip
-
-    def gpus(self) -> list[str]:
-        import torch
-
-        return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "cudnn": cudnn and str(cudnn),
+            "rocm": torch.version.hip is not None,
+            "gpus": torch.cuda.device_count(),
+        }
 
     def total(self, group: Any, part: NDArray[np.float32], device: str) -> tuple[NDArray[np.float32], str]:
         import torch
@@ -48,20 +46,6 @@ class TorchTrial(ExchangeTrial):
             for _ in range(count):
                 dist.all_reduce(zeros)
             zeros[:1].cpu()  # waits until the device has the last sum
-
-        return call
-
-    def copies(self, source: str, target: str, size: int, count: int) -> Callable[[], None]:
-        import torch
-
-        tensors = [torch.rand(size // 4, device=source) for _ in range(count)]
-        torch.cuda.synchronize(source)
-
-        def call() -> None:
-            copied = [tensor.to(target) for tensor in tensors]
-            for place in (source, target):
-                torch.cuda.synchronize(place)
-            del copied
 
         return call
 

@@ -1,1 +1,1 @@
-"""`scalestudy advise`: which row to ask for, by cost efficiency, by a deadline or by energy."""
+"""`scalestudy advise`: which row to ask for, by cost efficiency or by a deadline."""

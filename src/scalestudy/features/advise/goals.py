@@ -17,21 +17,17 @@ from scalestudy.analysis.scaling.model import REACH, Model
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.features.advise.larger_runs import LargerRuns
 
-Aim = Literal["efficiency", "deadline", "energy"]
-
 
 @dataclass(frozen=True)
 class Goal:
-    """The goal of a request.
+    """The goal of a request: the fastest row with the target cost efficiency, or the cheapest in a deadline.
 
     Attributes:
-        aim: The fastest row with the target cost efficiency, the cheapest in a deadline, or the least energy.
-        deadline: Seconds from start to result.
+        deadline: Seconds from start to result; None for the target cost efficiency.
         most: Maximum number of workers. If None, `REACH` times the largest measured number.
     """
 
-    aim: Aim = "efficiency"
-    deadline: float = 0.0
+    deadline: float | None = None
     most: int | None = None
 
 
@@ -43,8 +39,6 @@ class Candidate:
         kind: Whether its time was measured, or how it was predicted.
         seconds: Time from start to result.
         cost: Unit-hours of one training.
-        joules: Energy of one training; None if not recorded.
-        energy_of: Devices included: "gpus", "cpus" or "gpus + cpus"; never the rest of the node.
     """
 
     key: Key
@@ -52,8 +46,6 @@ class Candidate:
     seconds: Estimate
     cost: Estimate
     efficiency: Estimate
-    joules: float | None = None
-    energy_of: str | None = None
 
     @property
     def duration(self) -> float:
@@ -69,7 +61,7 @@ class GoalAnswer:
         best: Best candidate; None if none meets the goal.
         sure: Whether its whole interval meets the goal.
         others: Best candidates of the other strategies, in the same order.
-        predicted: For the aim "efficiency", the fastest candidate that was not measured, is faster than the
+        predicted: Without a deadline, the fastest candidate that was not measured, is faster than the
             choice, and is predicted to keep the target; None if there is none.
         reasons: Why series have no candidate, or none beyond a number of nodes.
         larger: Predicted times and costs of larger runs, if the network is known.
@@ -90,16 +82,20 @@ def answer(
     """Return the best candidates for a goal, given predictions of larger runs and why some are `missing`."""
     decision = findings.advice.decision
     measured = _measured(findings)
-    if goal.aim == "energy":
-        return _least_energy(measured, goal)
-    larger = tuple(_priced(findings, series) for series in expected)
+    larger: tuple[LargerRuns, ...] = ()
     reasons = list(missing)
+    for series in expected:
+        factor = _measured_factor(findings, series)
+        if isinstance(factor, str):
+            reasons.append(factor)
+        else:
+            larger += (_priced(findings, _calibrated(series, factor)),)
     predicted = [candidate for series in larger for candidate in _beyond(findings, series)]
     expected_series = {series.key.series for series in larger}
     for model in findings.models:
         beyond = model.series.key.series not in expected_series
         predicted += _predicted(findings, model, goal, reasons, beyond=beyond)
-    if goal.aim == "efficiency":
+    if goal.deadline is None:
         best = next((candidate for candidate in measured if candidate.key == decision.choice), None)
         faster = [
             candidate
@@ -120,6 +116,45 @@ def answer(
     return GoalAnswer(goal, best, sure, others, None, tuple(reasons), larger)
 
 
+def _measured_factor(findings: Findings, series: LargerRuns) -> float | str:
+    """Return measured over predicted time on the most workers measured, or why measurements refute it all.
+
+    Rows that are faster than predicted leave the prediction as it is: it is known to be pessimistic.
+    """
+    prices = findings.advice.decision.prices
+    factor, outside = 1.0, []
+    for run in series.runs:
+        price, predicted = prices.get(series.key.on(run.workers)), run.seconds
+        if run.workers == 1 or price is None or price.basis != "wall" or not predicted.value:
+            continue
+        factor = 1.0 if price.duration < (predicted.low or 0.0) else price.duration / predicted.value
+        if price.duration > (predicted.high or 0.0):
+            outside.append(str(run.workers))
+    if not outside:
+        return factor
+    return (
+        f"nothing is predicted for {series.key.series_label} from one worker, since the times measured on"
+        f" {' and '.join(outside)} workers are longer than the predicted ranges"
+    )
+
+
+def _calibrated(series: LargerRuns, factor: float) -> LargerRuns:
+    """Return predictions whose times of several workers are multiplied by a factor."""
+    runs = tuple(
+        run
+        if run.workers == 1
+        else replace(
+            run,
+            seconds=run.seconds.scaled(factor),
+            training_seconds=run.training_seconds.scaled(factor),
+            times_faster=run.times_faster.scaled(1 / factor),
+            speedup=run.speedup.scaled(1 / factor),
+        )
+        for run in series.runs
+    )
+    return replace(series, runs=runs)
+
+
 def candidates_of(series: LargerRuns) -> list[Candidate]:
     """Return larger runs as candidates."""
     return [
@@ -128,26 +163,20 @@ def candidates_of(series: LargerRuns) -> list[Candidate]:
     ]
 
 
-def _least_energy(measured: Sequence[Candidate], goal: Goal) -> GoalAnswer:
-    recorded = [candidate for candidate in measured if candidate.joules is not None]
-    if len({candidate.energy_of for candidate in recorded}) != 1:
-        why = "some rows counted GPUs and others processors" if recorded else "no run recorded its energy"
-        return GoalAnswer(goal, None, reasons=(why,))
-    return GoalAnswer(goal, min(recorded, key=lambda candidate: candidate.joules or 0.0))
-
-
 def _measured(findings: Findings) -> list[Candidate]:
-    """Return the rows whose quality does not seem worse and whose cost is known."""
-    decision, costs = findings.advice.decision, {row.key: row.costs for row in findings.rows}
-    return [
-        Candidate(
-            key, "measured", price.seconds, price.cost, price.efficiency,
-            None if costs[key].watt_hours is None else 3600 * (costs[key].watt_hours or 0.0),
-            costs[key].energy_of,
-        )
-        for key, price in decision.prices.items()
-        if not decision.verdicts[key].seems_worse and price.cost.value is not None
-    ]  # fmt: skip
+    """Return the rows that the decision does not refuse, with their times from start to result."""
+    decision, candidates = findings.advice.decision, []
+    for row in findings.rows:
+        price = decision.prices.get(row.key)
+        if price is None or row.key not in decision.sound:
+            continue
+        # Rows of unequal work are compared by the time of a sample, but a deadline is for the whole time.
+        seconds = row.wall_seconds if price.basis == "rate" else price.seconds
+        if seconds.value is None:
+            continue
+        cost = seconds.scaled(price.units / 3600)
+        candidates.append(Candidate(row.key, "measured", seconds, cost, price.efficiency))
+    return candidates
 
 
 def _priced(findings: Findings, series: LargerRuns) -> LargerRuns:
@@ -216,10 +245,10 @@ def _most(model: Model, goal: Goal, reasons: list[str]) -> int:
     wanted = goal.most or REACH * largest
     most = min(wanted, nodes * per_node) if nodes and per_node else min(wanted, largest)
     if most < wanted:
-        number = f"{nodes} node{'s' if nodes != 1 else ''}" if nodes else "an unknown number of nodes"
+        number = "1 node was" if nodes == 1 else f"{nodes or 'an unknown number of'} nodes were"
         reasons.append(
             f"Nothing is predicted for {model.series.key.series_label} above {max(most, largest)} workers, "
-            f'since {number} were measured: --network "100Gbit,2us" predicts the exchange between nodes'
+            f'since {number} measured: --network "100Gbit,2us" predicts the exchange between nodes'
         )
     return most
 
@@ -238,8 +267,10 @@ def _counts(findings: Findings, model: Model, most: int) -> list[int]:
 
 def _worse_from(findings: Findings, key: Key) -> int | None:
     """Return the smallest number of workers of a series at which quality seems worse, or None."""
-    verdicts = findings.advice.decision.verdicts
-    worse = [row.workers for row in verdicts if verdicts[row].seems_worse and row.series == key.series]
+    decision = findings.advice.decision
+    worse = [
+        row.workers for row in decision.verdicts if row not in decision.sound and row.series == key.series
+    ]
     return min(worse, default=None)
 
 

@@ -8,8 +8,17 @@ import numpy as np
 
 from scalestudy.analysis.runs import Key, Run, key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.features.advise.all_reduce import KnownLink
-from scalestudy.features.advise.network import KnownNetwork, Route, collectives_of, network_of, route_of
+from scalestudy.config.point import Point, without_repeats
+from scalestudy.features.advise.network import (
+    Draws,
+    KnownLink,
+    KnownNetwork,
+    Route,
+    Uncertain,
+    collectives_of,
+    network_of,
+    route_of,
+)
 from scalestudy.features.advise.one_worker import FEWEST_CALLS, OneWorker, one_worker
 from scalestudy.features.advise.step_model import (
     BACKWARD,
@@ -19,12 +28,10 @@ from scalestudy.features.advise.step_model import (
     Unmeasured,
     unmeasured_of,
 )
-from scalestudy.features.advise.uncertain import Draws, Uncertain
-from scalestudy.study.point import Point, without_repeats
-from scalestudy.study.records import StepRecord
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.store import StudyFolder
-from scalestudy.study.strategies import references, traits
+from scalestudy.plugins.strategies import references, traits
+from scalestudy.store.records import StepRecord
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
 
 MOST = 4096
@@ -34,7 +41,7 @@ LOSSES = {
     "computing": "contention of a node's workers",
     "fixed": "the fixed cost of steps",
     "input": "waiting for input",
-    "exchange": "exchange that is not hidden",
+    "exchange": "communication that does not overlap with computing",
     "slowest": "waiting for the slowest worker",
     "uneven": "uneven slices of the batch",
 }
@@ -103,8 +110,7 @@ def read_larger_runs(
     Raises:
         UserError: The network cannot be read.
     """
-    # The folder studies/NAME is next to the study file.
-    network = network_of(texts, folder.path.absolute().parents[1])
+    network = network_of(texts)
     steps = {
         run.result.name: record
         for run in runs
@@ -115,9 +121,13 @@ def read_larger_runs(
 
 
 def larger_runs(
-    points: Sequence[Point], runs: Sequence[Run], network: KnownNetwork, *, most: int | None = None,
+    points: Sequence[Point],
+    runs: Sequence[Run],
+    network: KnownNetwork,
+    *,
+    most: int | None = None,
     steps: Mapping[str, StepRecord] | None = None,
-) -> tuple[list[LargerRuns], list[str]]:  # fmt: skip
+) -> tuple[list[LargerRuns], list[str]]:
     """Predict larger runs of a study, and say why some strategies have no prediction.
 
     Args:
@@ -183,17 +193,24 @@ def one_worker_runs(point: Point, runs: Sequence[Run]) -> list[Run]:
 
 
 def _series(
-    key: Key, point: Point, runs: Sequence[Run], network: KnownNetwork, counts: Sequence[int],
+    key: Key,
+    point: Point,
+    runs: Sequence[Run],
+    network: KnownNetwork,
+    counts: Sequence[int],
     steps: Mapping[str, StepRecord],
-) -> LargerRuns | str:  # fmt: skip
+) -> LargerRuns | str:
     """Return the prediction of a strategy, or why there is none."""
     if point.train.local_steps > 1:
         return "local SGD exchanges weights between steps, of which the model of a step knows nothing"
     alone = one_worker_runs(point, runs)
     worker = one_worker(
-        alone, per_worker_rule=point.train.batch == "per-worker", epochs=point.train.epochs,
-        steps=steps, word_bytes=8 if point.train.precision == "float64" else 4,
-    )  # fmt: skip
+        alone,
+        per_worker_rule=point.train.batch == "per-worker",
+        epochs=point.train.epochs,
+        steps=steps,
+        word_bytes=8 if point.train.precision == "float64" else 4,
+    )
     if worker is None:
         return f"no run of one worker with batch_size = {point.train.batch_size} has times that count"
     kind, per_node = traits(key.strategy), network.workers_per_node
@@ -215,10 +232,15 @@ def _series(
         route, model = models[implementation]
         trainings[count] = model.training(count, per_node)
     return LargerRuns(
-        key, route.collective, route.algorithm, worker.per_worker_rule, worker.training_samples, per_node,
+        key,
+        route.collective,
+        route.algorithm,
+        worker.per_worker_rule,
+        worker.training_samples,
+        per_node,
         tuple(_run(count, trainings[count], trainings[1], per_node) for count in counts),
         tuple(_assumptions(worker, route, unmeasured, network)),
-    )  # fmt: skip
+    )
 
 
 def _run(workers: int, trained: PredictedTraining, one: PredictedTraining, per_node: int) -> LargerRun:
@@ -226,10 +248,17 @@ def _run(workers: int, trained: PredictedTraining, one: PredictedTraining, per_n
     losses = {part: epoch[part] - float(np.mean(one.parts[part])) / workers for part in LOSSES}
     worst = max(losses, key=lambda part: losses[part])
     return LargerRun(
-        workers, -(-workers // per_node), _range(trained.wall), _range(trained.seconds),
-        _range(one.wall / trained.wall), _range(one.seconds / trained.seconds), trained.global_batch,
-        trained.updates, epoch, worst if workers > 1 and losses[worst] > 0 else "",
-    )  # fmt: skip
+        workers,
+        -(-workers // per_node),
+        _range(trained.wall),
+        _range(trained.seconds),
+        _range(one.wall / trained.wall),
+        _range(one.seconds / trained.seconds),
+        trained.global_batch,
+        trained.updates,
+        epoch,
+        worst if workers > 1 and losses[worst] > 0 else "",
+    )
 
 
 def _range(draws: Draws) -> Estimate:
@@ -253,7 +282,7 @@ def _assumptions(
         value, source = f"standard deviation {_share(JITTER_UNKNOWN)}", f"fewer than {FEWEST_CALLS} calls"
         yield "steps of one worker", value, f"{source} were timed"
     else:
-        slowest = 100 * float(np.median(worker.jitter.slowest(8, seed=0, draws=200)))
+        slowest = 100 * worker.jitter.slowest(8)
         calls = f"{sum(worker.jitter.counts):,} calls of one worker, but for its first epoch's warm-up"
         yield "steps of one worker", f"the slowest of 8 takes {slowest:.2g} % longer", calls
     yield "another run", f"within a factor of {worker.repeats.high:.2f}", runs

@@ -1,18 +1,227 @@
-"""The network of larger runs: stated by the user, stated by a site profile, or timed by a check."""
+"""The network of larger runs, stated or timed by a check, and the costs of all-reduces over its links.
+
+A message of S bytes takes α + S/B over a link (Hockney, "The communication challenge for MPI", 1994). A rank
+sends and receives at the same time. Sources of the costs:
+
+- ring: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69
+  (2009). With ranks ordered by node, a node sends one chunk per step, so its card carries one ring.
+- tree: two binary trees, each with half of the data: Sanders, Speck and Träff, "Two-tree algorithms for
+  full bandwidth broadcast, reduction and scan", Parallel Computing 35 (2009). NCCL uses them besides rings.
+
+Cost functions accept and return numbers or arrays of draws, in seconds and bytes.
+"""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import ceil, exp, log, log2, sqrt
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from scalestudy.features.advise.all_reduce import KnownLink, TimedAllReduce, fit_link
-from scalestudy.features.advise.uncertain import Uncertain, about, exactly
-from scalestudy.study.engines import all_collectives, engine_traits
-from scalestudy.study.strategies import traits
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.plugins.strategies import traits
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import contents
 from scalestudy.util.units import bandwidth_of, latency_of
+
+Draws = NDArray[np.float64]
+"""Shape [draws]."""
+NORMAL_95 = 1.959964
+"""Half of the standard normal's 95 % interval."""
+
+
+@dataclass(frozen=True)
+class Uncertain:
+    """A best guess and its range.
+
+    A "factor" is positive and log-normal, and its range holds 95 %. A "share" is uniform over its range.
+    """
+
+    value: float
+    low: float
+    high: float
+    kind: Literal["factor", "share"] = "factor"
+
+    def draws(self, random: np.random.Generator, count: int) -> Draws:
+        """Draw `count` values. The state of `random` advances equally for any range, so estimates compare."""
+        if self.kind == "share":
+            return self.low + (self.high - self.low) * random.random(count)
+        normal = random.standard_normal(count)
+        if self.value == 0 or self.low == self.high:
+            return np.full(count, self.value)
+        return self.value * np.exp(normal * log(self.high / self.low) / (2 * NORMAL_95))
+
+
+def exactly(value: float) -> Uncertain:
+    """Return a number without uncertainty."""
+    return Uncertain(value, value, value)
+
+
+def about(value: float, factor: float) -> Uncertain:
+    """Return a positive number that is within this factor, up or down, with a probability of 95 %."""
+    return Uncertain(value, value / factor, value * factor)
+
+
+def between(low: float, high: float) -> Uncertain:
+    """Return a number of which only the lower and upper ends are known."""
+    return Uncertain((low + high) / 2, low, high, "share")
+
+
+Number = Any
+"""A float, or an array of draws."""
+BEST_FIT = 1.1
+"""Smallest uncertainty factor of a fitted link, because networks change within hours."""
+
+
+class Link(NamedTuple):
+    """A link between two ranks: seconds per step of an all-reduce, and bytes per second in each direction.
+
+    `overhead` is the time of an all-reduce that does not depend on the number of ranks (call, cycle,
+    negotiation), in seconds.
+    """
+
+    latency: Number
+    bandwidth: Number
+    overhead: Number = 0.0
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """The links of a run on `nodes` nodes with at most `local` workers each.
+
+    All workers of a node share the link between nodes: one network card, or all of them together.
+    """
+
+    nodes: int
+    local: int
+    across: Link
+    within: Link
+
+    @property
+    def slowest(self) -> Link:
+        """The link that limits a step which uses all links at once."""
+        if self.nodes == 1:
+            return self.within
+        if self.local == 1:
+            return self.across
+        return Link(
+            np.maximum(self.across.latency, self.within.latency),
+            np.minimum(self.across.bandwidth, self.within.bandwidth),
+            np.maximum(self.across.overhead, self.within.overhead),
+        )
+
+
+def ring(size: Number, ranks: int, fabric: Fabric) -> Number:
+    """Return the seconds of a ring all-reduce: 2(n − 1) steps of S/n bytes each."""
+    if ranks < 2:
+        return 0.0
+    link, steps = fabric.slowest, 2 * (ranks - 1)
+    return link.overhead + steps * link.latency + steps / ranks * size / link.bandwidth
+
+
+def tree(size: Number, ranks: int, fabric: Fabric) -> Number:
+    """Return the seconds for two binary trees over nodes and within them: 2 log n latencies, 2 S per link."""
+    if ranks < 2:
+        return 0.0
+    link = fabric.slowest
+    across = _levels(fabric.nodes) * fabric.across.latency
+    within = _levels(min(fabric.local, ranks)) * fabric.within.latency
+    return link.overhead + 2 * (across + within) + 2 * size / link.bandwidth
+
+
+def ring_or_tree(size: Number, ranks: int, fabric: Fabric) -> Number:
+    """Return the faster of the two, as NCCL (`NCCL_ALGO`) and MPI choose with their own models."""
+    return np.minimum(ring(size, ranks, fabric), tree(size, ranks, fabric))
+
+
+def _levels(count: int) -> int:
+    return ceil(log2(count)) if count > 1 else 0
+
+
+ALGORITHMS: dict[str, Callable[[Number, int, Fabric], Number]] = {
+    "ring": ring,
+    "tree": tree,
+    "ring-or-tree": ring_or_tree,
+}
+
+
+@dataclass(frozen=True)
+class KnownLink:
+    """A link whose properties are known within ranges.
+
+    Attributes:
+        small: Seconds of an all-reduce of zero bytes over `ranks` ranks.
+        ranks: Number of ranks of `small`; 0 if `small` is the latency of a single step.
+        hops: Share of `small` that grows with the number of steps; the rest is constant.
+        bandwidth: Bytes per second.
+        source: Where the numbers are from, for display.
+    """
+
+    small: Uncertain
+    ranks: int
+    hops: Uncertain
+    bandwidth: Uncertain
+    source: str
+
+    def of(self, small: Number, hops: Number, bandwidth: Number) -> Link:
+        """Return the link for draws of its three numbers."""
+        if self.ranks == 0:
+            return Link(small, bandwidth)
+        return Link(hops * small / (2 * (self.ranks - 1)), bandwidth, (1 - hops) * small)
+
+
+class TimedAllReduce(NamedTuple):
+    """An all-reduce timed by `scalestudy check`."""
+
+    collective: str
+    ranks: int
+    hosts: int | None
+    bytes: int
+    seconds: float
+
+
+def fit_link(rows: Sequence[TimedAllReduce], source: str, near: float | None = None) -> KnownLink | None:
+    """Fit a link to timed all-reduces; None if there are fewer than two sizes or no bandwidth can be fitted.
+
+    The fit of t(S) = c + 2(n − 1) α + 2(n − 1)/n S/B minimises squared relative errors, with non-negative
+    parts. A single number of ranks cannot separate c from α. Then the share that grows with the ranks is
+    anywhere between zero and all of the time of the smallest message.
+
+    Args:
+        rows: All-reduces of one collective.
+        source: Where they are from, for display.
+        near: Bytes of typical messages. Sizes weigh less, the more factors of 4 they are away from it. If
+            None, all sizes weigh the same.
+    """
+    from scipy.optimize import nnls
+
+    used = [row for row in rows if row.ranks > 1 and row.seconds > 0]
+    if len({row.bytes for row in used}) < 2:
+        return None
+    ranks = np.array([float(row.ranks) for row in used])
+    sizes = np.array([float(row.bytes) for row in used])
+    seconds = np.array([row.seconds for row in used])
+    weights = np.ones(len(used)) if near is None else 1 / (1 + np.abs(np.log(sizes / near)) / log(4))
+    several = len(set(ranks)) > 1
+    columns = [2 * (ranks - 1), 2 * (ranks - 1) / ranks * sizes, *([np.ones(len(used))] * several)]
+    table = np.stack(columns, axis=1) / seconds[:, None]
+    scales, roots = table.max(axis=0), np.sqrt(weights)
+    parts = nnls(table / scales * roots[:, None], roots)[0] / scales
+    latency, rate = float(parts[0]), float(parts[1])
+    if rate <= 0:
+        return None
+    residuals = np.log(np.maximum(table @ parts, 1e-6))
+    squares = float((weights * residuals) @ residuals / weights.sum() * len(used))
+    factor = max(BEST_FIT, exp(NORMAL_95 * sqrt(squares / max(1, len(used) - len(columns)))))
+    most = int(ranks.max())
+    growing = 2 * (most - 1) * latency
+    small = growing + (float(parts[2]) if several else 0.0)
+    hops = exactly(growing / small if small else 0.0) if several else between(0.0, 1.0)
+    return KnownLink(about(small, factor), most, hops, about(1 / rate, factor), source)
+
 
 CHOOSES = ("nccl", "horovod-nccl", "horovod-mpi")
 """Collectives that use the faster of a ring and a tree. TensorFlow's own collectives and Gloo use rings."""
@@ -24,13 +233,18 @@ GRPC = Uncertain(1.0e9, 0.5e9, 2.0e9)
 SOFTWARE = {"ring": GRPC, "auto": GRPC, "horovod-gloo": Uncertain(1.5e9, 0.5e9, 4.5e9)}
 """Maximum bytes per second of a collective's own code, used if no check has timed it. gRPC and Gloo copy
 every message through TCP with one thread or a few."""
-SOFTWARE_LATENCY = {"ring": 1e-4, "auto": 1e-4, "horovod-gloo": 5e-5, "horovod-mpi": 1e-5, "nccl": 1e-5,
-                    "horovod-nccl": 1e-5}  # fmt: skip
+SOFTWARE_LATENCY = {
+    "ring": 1e-4,
+    "auto": 1e-4,
+    "horovod-gloo": 5e-5,
+    "horovod-mpi": 1e-5,
+    "nccl": 1e-5,
+    "horovod-nccl": 1e-5,
+}
 """Seconds of a collective's own code per step, used likewise."""
 FORMS = (
     'a network as "100Gbit,2us,per_node=4" (bandwidth and latency between nodes; node_bandwidth=300GB and'
-    " node_latency=5us within one), the name of a site profile that states it, or a file of `scalestudy"
-    " check --format json`"
+    " node_latency=5us within one), or a file of `scalestudy check --format json`"
 )
 
 
@@ -39,7 +253,6 @@ class StatedLink(NamedTuple):
 
     bandwidth: float
     latency: float
-    source: str
 
 
 @dataclass(frozen=True)
@@ -105,7 +318,7 @@ def _link(stated: StatedLink, collective: str) -> KnownLink:
     cap = SOFTWARE.get(collective)
     bandwidth = cap if cap is not None and cap.value < wire.value else wire
     step = about(stated.latency + SOFTWARE_LATENCY.get(collective, 0.0), STATED_LATENCY)
-    return KnownLink(step, 0, exactly(1.0), bandwidth, stated.source)
+    return KnownLink(step, 0, exactly(1.0), bandwidth, "stated with --network")
 
 
 def collectives_of(implementation: str, communication: str | None, *, gpu: bool) -> tuple[str, ...]:
@@ -120,8 +333,8 @@ def collectives_of(implementation: str, communication: str | None, *, gpu: bool)
     """
     engine = engine_traits(traits(implementation).engine)
     usable = [collective for collective in engine.collectives if collective.of_use(gpu=gpu)]
-    sums = [collective for collective in usable if collective.strategy == implementation]
-    sums = sums or [collective for collective in usable if collective.strategy == engine.across]
+    sums = [collective for collective in usable if collective.strategy.name == implementation]
+    sums = sums or [collective for collective in usable if collective.strategy.name == engine.across]
     asked = [
         collective
         for collective in sums
@@ -133,15 +346,14 @@ def collectives_of(implementation: str, communication: str | None, *, gpu: bool)
     return tuple(dict.fromkeys(collective.name for collective in (*reversed(asked), *rest)))
 
 
-def network_of(texts: Sequence[str], base: Path) -> KnownNetwork:
+def network_of(texts: Sequence[str]) -> KnownNetwork:
     """Return the network from the values of `--network`. Stated links take precedence over timed ones.
 
     Args:
         texts: Values in one of the forms in `FORMS`.
-        base: Folder to which a site's relative path refers.
 
     Raises:
-        UserError: A value cannot be read, or a site profile states no network.
+        UserError: A value cannot be read.
     """
     measured: list[TimedAllReduce] = []
     stated: dict[str, Any] = {}
@@ -150,39 +362,15 @@ def network_of(texts: Sequence[str], base: Path) -> KnownNetwork:
         if text.endswith(".json") or Path(text).is_dir():
             measured += _timings(Path(text))
             sources.append(Path(text).name)
-        elif "," in text or "=" in text or text[:1].isdigit():
-            stated |= _stated(text)
         else:
-            stated |= _of_site(text, base)
+            stated |= _stated(text)
     return KnownNetwork(tuple(measured), sources=tuple(sources), **stated)
-
-
-def _of_site(name: str, base: Path) -> dict[str, Any]:
-    from scalestudy.launch.queue.site import find_site
-
-    site = find_site(name, base)
-    source = f"stated by the site profile {site.name}"
-    stated: dict[str, Any] = {"per_node": site.machine().workers_per_node(1)}
-    for link, bandwidth, latency in (
-        ("across", site.network_bandwidth, site.network_latency),
-        ("within", site.node_bandwidth, site.node_latency),
-    ):
-        if bandwidth and latency:
-            stated[link] = StatedLink(bandwidth_of(bandwidth), latency_of(latency), source)
-    if len(stated) == 1:
-        raise UserError(
-            "a site profile with network_bandwidth and network_latency",
-            f"{site.name} without them",
-            'Add them, or describe the network here: --network "100Gbit,2us".',
-        )
-    return stated
 
 
 def _stated(text: str) -> dict[str, Any]:
     names = ("bandwidth", "latency")
     parts = [part.strip().rpartition("=") for part in text.split(",")]
     values = {name or names[min(place, 1)]: value for place, (name, _, value) in enumerate(parts)}
-    source = "stated with --network"
     try:
         stated: dict[str, Any] = {}
         if (count := values.pop("per_node", None)) is not None:
@@ -190,7 +378,7 @@ def _stated(text: str) -> dict[str, Any]:
         for link, prefix in (("across", ""), ("within", "node_")):
             pair = values.pop(f"{prefix}bandwidth", None), values.pop(f"{prefix}latency", None)
             if None not in pair:
-                stated[link] = StatedLink(bandwidth_of(str(pair[0])), latency_of(str(pair[1])), source)
+                stated[link] = StatedLink(bandwidth_of(str(pair[0])), latency_of(str(pair[1])))
             elif any(pair):
                 raise ValueError(f"a bandwidth and a latency, not {pair[0] or pair[1]} alone")
         if values or stated.get("per_node", 1) < 1:
@@ -201,29 +389,26 @@ def _stated(text: str) -> dict[str, Any]:
 
 
 def _timings(path: Path) -> list[TimedAllReduce]:
-    """Read the all-reduces timed by a check or by `check --topology`."""
+    """Read the all-reduces timed by a check."""
     file = path / "report.json" if path.is_dir() else path
-    names = {collective.label: collective.name for collective in all_collectives()}
     try:
-        table = json.loads(contents(file))
-        if "all_reduce" in table:
-            rows = [row | {"hosts": 1, "collective": names[row["collective"]]} for row in table["all_reduce"]]
-        else:
-            rows = table["bandwidth"]
         timings = [
             TimedAllReduce(
-                str(row["collective"]), int(row["ranks"]),
+                str(row["collective"]),
+                int(row["ranks"]),
                 None if row.get("hosts") is None else int(row["hosts"]),
-                int(row["bytes"]), float(row["seconds"]),
+                int(row["bytes"]),
+                float(row["seconds"]),
             )
-            for row in rows
-        ]  # fmt: skip
+            for row in json.loads(contents(file))["bandwidth"]
+        ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         raise UserError(FORMS, f"{file}: {reason}", "Correct --network.") from error
     if not timings:
         raise UserError(
-            "a check with timed all-reduces", f"{file}, without any",
+            "a check with timed all-reduces",
+            f"{file}, without any",
             "Check again with two ranks or more, and without --skip bandwidth.",
-        )  # fmt: skip
+        )
     return timings

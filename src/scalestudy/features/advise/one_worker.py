@@ -10,9 +10,9 @@ import numpy as np
 
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.statistics import student
-from scalestudy.features.advise.uncertain import Draws, Uncertain, about
+from scalestudy.features.advise.network import Uncertain, about
 from scalestudy.measure.step_times import class_of, seconds_of
-from scalestudy.study.records import EpochRecord, Result, StepRecord
+from scalestudy.store.records import EpochRecord, Result, StepRecord
 
 REPEATS, REPEATS_FREEDOM = 0.02, 4
 """Prior standard deviation of a run's time among repeated runs, and its degrees of freedom, which are added
@@ -20,6 +20,8 @@ to those of the runs (a moderated variance: Smyth, "Linear models and empirical 
 Applications in Genetics and Molecular Biology 3, 2004)."""
 FEWEST_CALLS = 20
 """Minimum number of calls for a distribution of step times."""
+TAIL = 2.0
+"""Factor within which a thousand calls show how long the slowest of many workers takes, if few are slow."""
 
 
 @dataclass(frozen=True)
@@ -39,49 +41,22 @@ class Jitter:
     steps: int = 1
     damping: float = 1.0
 
-    def slowest(self, workers: int, *, seed: int, draws: int) -> Draws:
-        """Return by which share the slowest of n calls exceeds the mean, on average; shape [draws].
+    def slowest(self, workers: int) -> float:
+        """Return by which share the slowest of n calls exceeds the mean, on average.
 
-        This is the expected maximum of n values of the recorded distribution, bootstrapped (Rubin, "The
-        Bayesian bootstrap", 1981). A generalised Pareto distribution, fitted to the slowest calls with
-        probability-weighted moments (Hosking and Wallis, Technometrics 29, 1987), extends the tail beyond the
-        recorded values. Workers are assumed to be slow independently of each other. The time of a call does
-        not show whether its steps are slow together or independently, so the draws cover both cases.
+        This is the expected maximum of n recorded times. Workers are assumed to be slow independently.
         """
-        from scipy.special import beta, betainc
+        counts = np.array(self.counts)
+        counts[-1] += 1  # slower calls may not have been seen yet
+        below = np.cumsum(counts) / counts.sum()
+        longest = np.diff(below**workers, prepend=0.0) @ self.values
+        mean = np.diff(below, prepend=0.0) @ self.values
+        return float(longest / mean - 1) * self.damping * sqrt(sqrt(self.steps))
 
-        random = np.random.default_rng([seed, workers])
-        values, counts = np.array(self.values), np.array(self.counts, float)
-        counts[-1] += 1  # count the slowest twice: slower calls may not have been seen yet
-        total = counts.sum()
-        slower = np.cumsum(counts[::-1])[::-1]  # calls of at least this time
-        first = int((slower >= max(10.0, sqrt(total))).sum()) - 1
-        if slower[first] > total / 4 and first + 1 < len(values):
-            first += 1  # most calls take the same time, and only the rest are slow
-        weights = random.gamma(counts, size=(draws, len(counts)))
-        weights /= weights.sum(axis=1, keepdims=True)
-        below = np.cumsum(weights, axis=1)
-        share = 1 - below[:, first] + weights[:, first]
-        excess, tail = values[first:] - values[first], weights[:, first:] / share[:, None]
-        ranks = np.cumsum(tail[:, ::-1], axis=1)[:, ::-1] - tail / 2
-        mean, moment = tail @ excess, (tail * ranks) @ excess
-        shape = (
-            2 - mean / np.maximum(mean - 2 * moment, 1e-12) + random.normal(0, 1, draws) / sqrt(slower[first])
-        )
-        shape = np.clip(shape, 1e-4, 0.9)
-        scale = mean * (1 - shape)
-
-        def maximum(count: int) -> Draws:
-            powers = np.diff(below[:, :first] ** count, axis=1, prepend=0.0)
-            within = 1 - (1 - share) ** count
-            longest = share**shape * count * beta(1 - shape, count) * betainc(1 - shape, count, share)
-            expected: Draws = powers @ values[:first] + values[first] * within
-            expected += scale / shape * (longest - within)
-            return expected
-
-        together = self.steps ** random.uniform(0.0, 0.5, draws)
-        longer: Draws = (maximum(workers) / maximum(1) - 1) * together * self.damping
-        return np.maximum(longer, 0.0)
+    @property
+    def range(self) -> Uncertain:
+        """Factor of `slowest`: few calls show the tail, and steps of a call may be slow together or not."""
+        return about(1.0, TAIL * sqrt(sqrt(self.steps)))
 
 
 @dataclass(frozen=True)
@@ -119,9 +94,13 @@ class OneWorker:
 
 
 def one_worker(
-    runs: Iterable[Run], *, per_worker_rule: bool, epochs: int, steps: Mapping[str, StepRecord] | None = None,
+    runs: Iterable[Run],
+    *,
+    per_worker_rule: bool,
+    epochs: int,
+    steps: Mapping[str, StepRecord] | None = None,
     word_bytes: int = 4,
-) -> OneWorker | None:  # fmt: skip
+) -> OneWorker | None:
     """Summarise one-worker runs of one point; None if they recorded no epochs or no gradient sizes.
 
     Args:
@@ -150,15 +129,21 @@ def one_worker(
     total = sum(epoch.train_seconds for run in measured for epoch in run.steady)
     recorded = [(steps or {}).get(run.result.name) for run in measured]
     return OneWorker(
-        batch=first.per_worker_batch, training_samples=first.training_samples, epochs=epochs,
+        batch=first.per_worker_batch,
+        training_samples=first.training_samples,
+        epochs=epochs,
         epoch_seconds=about(exp(fmean(log(mean) for mean in means)), exp(reach / sqrt(len(means)))),
-        repeats=about(1.0, exp(reach)), input_share=waiting / total if total else 0.0,
+        repeats=about(1.0, exp(reach)),
+        input_share=waiting / total if total else 0.0,
         jitter=jitter_of([record for record in recorded if record is not None]),
         first_seconds=max(0.0, fmean(run.warm_up for run in measured)),
         evaluation_seconds=fmean(run.evaluation(epochs) for run in measured),
-        other_seconds=fmean(run.other for run in measured), bucket_bytes=bucket_bytes,
-        bucket_work=tuple(first.bucket_work), runs=len(measured), per_worker_rule=per_worker_rule,
-    )  # fmt: skip
+        other_seconds=fmean(run.other for run in measured),
+        bucket_bytes=bucket_bytes,
+        bucket_work=tuple(first.bucket_work),
+        runs=len(measured),
+        per_worker_rule=per_worker_rule,
+    )
 
 
 def jitter_of(records: Sequence[StepRecord]) -> Jitter | None:

@@ -13,10 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scalestudy.features.advise.all_reduce import ALGORITHMS, Fabric
-from scalestudy.features.advise.network import Route
+from scalestudy.features.advise.network import ALGORITHMS, Draws, Fabric, Route, Uncertain, between, exactly
 from scalestudy.features.advise.one_worker import OneWorker
-from scalestudy.features.advise.uncertain import Draws, Uncertain, between, exactly
 
 BACKWARD = Uncertain(2 / 3, 0.5, 0.75, "share")
 """Share of the backward pass in a step's computing: gradients of inputs and of weights."""
@@ -106,7 +104,7 @@ class StepModel:
         numbers = (
             *(worker.epoch_seconds, worker.repeats, unmeasured.fixed, BACKWARD),
             *(unmeasured.hidden, unmeasured.contention, unmeasured.overhead, unmeasured.in_training),
-            *(unmeasured.differences, JITTER_UNKNOWN),
+            *(unmeasured.differences, worker.jitter.range if worker.jitter else JITTER_UNKNOWN),
         )
         values = [number.draws(stream, draws) for number, stream in zip(numbers, streams[2:], strict=True)]
         self.epoch, self.repeats, self.fixed, self.backward = values[:4]
@@ -115,10 +113,9 @@ class StepModel:
         @cache
         def slowest(workers: int) -> Draws:
             """Return by which share the slowest of n workers exceeds the mean."""
-            among = differences * expected_maximum(workers)
-            if worker.jitter is None:
-                return among + jitter * expected_maximum(workers)
-            return among + worker.jitter.slowest(workers, seed=seed, draws=draws)
+            usual = expected_maximum(workers)
+            longest = worker.jitter.slowest(workers) if worker.jitter else usual
+            return differences * usual + jitter * longest
 
         self.slowest = slowest
 

@@ -11,10 +11,14 @@ from pathlib import Path
 from typing import cast
 
 from scalestudy.app.prepare import with_task_data
+from scalestudy.config.file import Study, read_text, toml_table
+from scalestudy.config.parse import load_study
+from scalestudy.config.point import Point
+from scalestudy.data.sources.locate import cache_folder
 from scalestudy.features.check import software
-from scalestudy.features.check.host import judge_folder
+from scalestudy.features.check.host import host_lines, judge_folder, present
 from scalestudy.features.check.job import await_report, check_layout, check_point, queue_lines, submit_check
-from scalestudy.features.check.rank import check_here
+from scalestudy.features.check.rank import check_here, check_on_hosts
 from scalestudy.features.check.report import (
     PLAN_FILE,
     QUEUE_TOPIC,
@@ -29,17 +33,17 @@ from scalestudy.features.check.report import (
     read_report,
 )
 from scalestudy.hardware import cores, devices
-from scalestudy.launch.base import Launcher, launcher, launcher_of
+from scalestudy.launch.base import Launcher, Options, launcher, launcher_of
 from scalestudy.launch.environments import no_folder
+from scalestudy.launch.hosts.hostlist import listed
+from scalestudy.launch.hosts.launcher import HOSTS
 from scalestudy.launch.local.launcher import points_here
 from scalestudy.launch.queue.layout import expand_for, layout
 from scalestudy.launch.queue.site import Site, find_site
-from scalestudy.study.engines import DEFAULT, engine_names, engine_traits, installed_engine
-from scalestudy.study.file import Study, read_text, toml_table
-from scalestudy.study.launchers import names
-from scalestudy.study.parse import load_study
-from scalestudy.study.point import Point
-from scalestudy.study.store import default_folder
+from scalestudy.launch.slurm import SLURM
+from scalestudy.plugins.engines import DEFAULT, engine_names, engine_traits, installed_engine
+from scalestudy.plugins.launchers import names
+from scalestudy.store.study_folder import default_folder
 from scalestudy.util.errors import UserError
 
 OnText = Callable[[str], object]
@@ -115,9 +119,12 @@ class CheckSubject:
 
 
 def check(
-    what: str | None = None, options: CheckOptions | None = None, *, note: OnText = lambda text: None,
+    what: str | None = None,
+    options: CheckOptions | None = None,
+    *,
+    note: OnText = lambda text: None,
     on_progress: OnText = lambda text: None,
-) -> Report:  # fmt: skip
+) -> Report:
     """Check a study file, a site or this machine, or read the report of an earlier check.
 
     Args:
@@ -136,7 +143,10 @@ def check(
         raise UserError(f"--skip with one of {', '.join(TOPICS)}", unknown[0], "Correct it.")
     if what is not None and (Path(what) / PLAN_FILE).exists():
         return read_report(Path(what))
-    about = _of_one_engine(subject(what), options.engine, note)
+    about = subject(what)
+    if about.study is not None and launcher_of(about.study) is HOSTS:
+        return _by_hosts(about, about.study, options, note, on_progress)
+    about = _of_one_engine(about, options.engine, note)
     _refuse_contradictions(about, options)
     plan = plan_of(about, options)
     report = Report(lines=tuple(login_lines(about, plan, options.nodes)) if about.queued else ())
@@ -152,11 +162,7 @@ def check(
     target = options.folder or Path(tempfile.mkdtemp(prefix="scalestudy-check-"))
     _refuse_full(target)
     report = check_here(target.absolute(), plan, on_progress, about.environment)
-    if report.failed or options.folder is not None:
-        note(f"Logs: {target / 'logs'}")
-    else:
-        shutil.rmtree(target, ignore_errors=True)
-    return report
+    return _without_files(report, target, options, note)
 
 
 def subject(what: str | None) -> CheckSubject:
@@ -169,12 +175,14 @@ def subject(what: str | None) -> CheckSubject:
         return CheckSubject()
     path = Path(what)
     if path.suffix != ".toml" or not toml_table(read_text(path), str(path)).keys() & {"task", "sweep"}:
-        return CheckSubject(site=find_site(what, Path.cwd()))
+        return CheckSubject(site=SLURM.queue.with_account(find_site(what, Path.cwd())))
     study, _ = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent
+    if launcher_of(study) is HOSTS:
+        return CheckSubject(study, (), None, base, results)  # its hosts may not answer
     if not launcher_of(study).detached:
         return CheckSubject(study, points_here(study), None, base, results)
-    site = find_site(study.launch.site, base)
+    site = SLURM.queue.with_account(find_site(study.launch.site, base))
     return CheckSubject(study, expand_for(study, site), site, base, results)
 
 
@@ -197,8 +205,6 @@ def _of_one_engine(about: CheckSubject, engine: str | None, note: OnText) -> Che
 
 def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
     """Return the plan that every rank follows."""
-    from scalestudy.data.sources.locate import cache_folder
-
     points, site = about.points, about.site
     written = {str(cache_folder(point.data.cache, about.base)): "cache" for point in points}
     if about.results is not None:
@@ -280,19 +286,46 @@ def _by_job(
         raise
 
 
+def _by_hosts(
+    about: CheckSubject, study: Study, options: CheckOptions, note: OnText, on_progress: OnText
+) -> Report:
+    """Ask the hosts of a study; if nothing is missing, check them with the workers of its largest point."""
+    _refuse_contradictions(about, options)
+    results = cast(Path, about.results)
+    hosts = listed(study.launch.hosts, study.place.of("launch.hosts", "launch.on"))
+    on_progress(f"Asking {', '.join(host.name for host in hosts)}")
+    report = Report(lines=tuple(host_lines(hosts, [results, cache_folder(study.data.cache, about.base)])))
+    if report.failed:
+        return report
+    points = HOSTS.points(study, Options(about.base))
+    about = _of_one_engine(replace(about, points=points), options.engine, note)
+    workers = options.workers or max(point.workers for point in about.points if point.traits.timed)
+    plan = plan_of(about, replace(options, workers=workers))
+    target = options.folder or Path(tempfile.mkdtemp(prefix=".scalestudy-check-", dir=present(results)))
+    _refuse_full(target)
+    on_progress(f"Checking with {plan.workers} processes on the hosts")
+    report = report.joined(
+        check_on_hosts(target.absolute(), plan, check_point(about.points[0], plan), on_progress)
+    )
+    return _without_files(report, target, options, note)
+
+
+def _without_files(report: Report, target: Path, options: CheckOptions, note: OnText) -> Report:
+    """Keep the files of a check only after a failure, or if a folder was named for them."""
+    if report.failed or options.folder is not None:
+        note(f"Logs: {target / 'logs'}")
+    else:
+        shutil.rmtree(target, ignore_errors=True)
+    return report
+
+
 def _refuse_contradictions(about: CheckSubject, options: CheckOptions) -> None:
     queues = ", ".join(f'"{name}"' for name in names() if launcher(name).checked)
-    if options.submit and about.site is None:
+    if options.submit and (about.site is None or not about.launcher.checked):
         raise UserError(
             f"a site profile, or a study with launch.on = {queues}, for --submit",
             "neither" if about.study is None else f'a study with launch.on = "{about.study.launch.on}"',
-            "Name a site: `scalestudy check SITE --submit`.",
-        )
-    if options.submit and not about.launcher.checked:
-        raise UserError(
-            f"a queue for --submit: {queues}",
-            about.launcher.title,
-            "Leave out --submit to check this machine and the study.",
+            "Name a site: `scalestudy check SITE --submit`, or leave out --submit.",
         )
     if options.nodes is not None and not options.submit:
         raise UserError("--submit together with --nodes", "--nodes alone", "On this machine, use --workers.")

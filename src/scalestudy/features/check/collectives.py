@@ -3,17 +3,16 @@
 Each collective is tried over all ranks. If it does not work, further trials find the hosts concerned.
 """
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.features.check import host, software
 from scalestudy.features.check.exchange import Assignment, Exchange, Facts, RankAnswer
 from scalestudy.features.check.report import AllReduce, Line, Plan, Report, failed, passed, warned
 from scalestudy.measure.bandwidth import algorithm_bandwidth, bus_bandwidth
-from scalestudy.study.engines import Collective, engine_traits
+from scalestudy.plugins.engines import Collective, engine_traits
 from scalestudy.util import units
 
 SLOW = 120e6
@@ -25,18 +24,11 @@ MOST_NAMED = 4
 Party = TypeVar("Party")
 Group = tuple[Party, ...]
 OnText = Callable[[str], object]
+AskRanks = Callable[..., dict[int, RankAnswer]]
+"""Assigns a trial (groups of ranks, limit, name, sizes), and returns the answers by rank. A rank without one
+has stopped responding."""
 Ranks = tuple[int, ...]
 """Ranks that are judged together: all ranks of a host, or a single rank."""
-
-
-class AskRanks(Protocol):
-    """Assigns a trial to groups of ranks, and returns their answers by rank."""
-
-    def __call__(
-        self, groups: Sequence[Sequence[int]], limit: float, name: str = "", sizes: Sequence[int] = ()
-    ) -> dict[int, RankAnswer]:
-        """Return answers by rank. A rank without an answer has stopped responding."""
-        ...
 
 
 def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
@@ -47,9 +39,8 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
         kind: str, groups: Sequence[Sequence[int]], limit: float, name: str = "", sizes: Sequence[int] = ()
     ) -> dict[int, RankAnswer]:
         nonlocal number
-        record = {"number": number, "kind": kind, "groups": groups, "limit": limit, "collective": name,
-                  "sizes": sizes}  # fmt: skip
-        exchange.assign(Assignment.model_validate(record))
+        what = {"kind": kind, "groups": groups, "limit": limit, "collective": name, "sizes": sizes}
+        exchange.assign(Assignment.model_validate(what | {"number": number}))
         number += 1
         ranks = [rank for group in groups for rank in group]
         return exchange.answers(number - 1, ranks, limit + plan.slack)
@@ -86,12 +77,13 @@ def _judge_ranks(
     missing = sorted(set(range(placement.size)) - set(facts))
     lines += [
         failed(
-            "ranks", hosts[rank] or f"rank {rank}",
+            "ranks",
+            hosts[rank] or f"rank {rank}",
             f"rank {rank} did not appear within {plan.start_limit:g} s",
             f"Look at logs/rank-{rank}.log; see that all nodes share {exchange.folder}.",
         )
         for rank in missing
-    ]  # fmt: skip
+    ]
     by_host: dict[str, list[Facts]] = {}
     for fact in facts.values():
         by_host.setdefault(fact.host, []).append(fact)
@@ -101,10 +93,13 @@ def _judge_ranks(
     for name, ranks in by_host.items():
         if plan.wants("devices"):
             line = host.judge_devices(
-                name, device=plan.device, promised=min(plan.gpus_per_node, len(ranks)),
-                gpus=host.gpus_of([(fact.gpus, fact.uuids) for fact in ranks]), workers=len(ranks),
+                name,
+                device=plan.device,
+                promised=min(plan.gpus_per_node, len(ranks)),
+                gpus=host.gpus_of([(fact.gpus, fact.uuids) for fact in ranks]),
+                workers=len(ranks),
                 why=ranks[0].no_gpus or (),
-            )  # fmt: skip
+            )
             lines.append(line)
         if plan.wants("cores"):
             cpus = [fact.cpus for fact in ranks]
@@ -113,9 +108,14 @@ def _judge_ranks(
 
 
 def _try_collectives(
-    ask: AskRanks, tell: OnText, plan: Plan, placement: Placement, facts: Mapping[int, Facts],
-    hosts: Sequence[str], builds: Mapping[int, RankAnswer],
-) -> tuple[list[Line], list[AllReduce]]:  # fmt: skip
+    ask: AskRanks,
+    tell: OnText,
+    plan: Plan,
+    placement: Placement,
+    facts: Mapping[int, Facts],
+    hosts: Sequence[str],
+    builds: Mapping[int, RankAnswer],
+) -> tuple[list[Line], list[AllReduce]]:
     if len(facts) < 2:
         return [passed("collectives", hosts[0], "a single worker has no others to combine with")], []
     lines, source = [], placement.source
@@ -127,23 +127,26 @@ def _try_collectives(
     slowest = max((answer.build["seconds"] for answer in builds.values() if answer.build), default=0.0)
     sizes = plan.sizes if plan.wants("bandwidth") else ()
     limit = plan.limit + 2 * slowest
-    trials = Trials(ask, hosts, sorted(facts), limit=limit, sizes=sizes, tell=tell, least=slowest)
+    trials = Trials(ask, hosts, sorted(facts), limit=limit, sizes=sizes, tell=tell)
     lines += trials.lines(ways, needed=software.used_by_study(plan, ways, source=source))
     return lines, trials.bandwidth
 
 
 class Trials:
-    """Trials of collectives over all ranks, and over subsets if a collective does not work.
-
-    A trial takes at least `least` seconds, for the slowest import. `tell` is called with the activity.
-    """
+    """Trials of collectives over all ranks, and over subsets if a collective does not work."""
 
     def __init__(
-        self, ask: AskRanks, hosts: Sequence[str], ranks: Sequence[int], *, limit: float,
-        sizes: Sequence[int], tell: OnText = lambda text: None, least: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        ask: AskRanks,
+        hosts: Sequence[str],
+        ranks: Sequence[int],
+        *,
+        limit: float,
+        sizes: Sequence[int],
+        tell: OnText = lambda text: None,
+    ) -> None:
         self._ask, self._hosts, self._ranks = ask, hosts, list(ranks)
-        self._limit, self._sizes, self._tell, self._least = limit, sizes, tell, least
+        self._limit, self._sizes, self._tell = limit, sizes, tell
         self.bandwidth: list[AllReduce] = []
 
     def lines(self, ways: Sequence[Collective], *, needed: Collection[str]) -> list[Line]:
@@ -151,10 +154,8 @@ class Trials:
         lines: list[Line] = []
         worked: list[Collective] = []
         broken: list[tuple[Collective, Breakdown]] = []
-        started = time.monotonic()
-        for number, way in enumerate(ways):
-            left = remaining(time.monotonic() - started, number, len(ways), self._least)
-            self._tell(f"{way.label}, {number + 1} of {len(ways)} collectives: {left}")
+        for number, way in enumerate(ways, start=1):
+            self._tell(f"{way.label}, {number} of {len(ways)} collectives")
             answers = self._ask([self._ranks], self._limit, way.name, self._sizes)
             breakdown = judge_collective(answers, self._ranks, self._hosts)
             if breakdown is None:
@@ -180,10 +181,6 @@ class Trials:
         where = _hosts(count)
         lines = [passed("collectives", where, f"{way.name} over {len(self._ranks)} ranks")]
         rows = self._rows(way, answers, count)
-        if rows and count > 1 and best(rows).bus_bandwidth < SLOW:  # measure twice before giving advice
-            self._tell(f"{way.label} again, which was slow")
-            again = self._rows(way, self._ask([self._ranks], self._limit, way.name, self._sizes), count)
-            rows = max(rows, again or rows, key=lambda rows: best(rows).bus_bandwidth)
         if rows:
             self.bandwidth += rows
             lines.append(bandwidth_line(rows, where, one_host=count == 1))
@@ -198,11 +195,15 @@ class Trials:
                 mean = sum(timed) / ranks
                 rows.append(
                     AllReduce(
-                        collective=way.name, ranks=ranks, bytes=size, seconds=mean, hosts=hosts,
+                        collective=way.name,
+                        ranks=ranks,
+                        bytes=size,
+                        seconds=mean,
+                        hosts=hosts,
                         algorithm_bandwidth=algorithm_bandwidth(size, mean),
                         bus_bandwidth=bus_bandwidth(size, mean, ranks),
                     )
-                )  # fmt: skip
+                )
         return rows
 
     def _parties(self) -> list[Ranks]:
@@ -274,13 +275,6 @@ def culprits(
     return broken if some_work else []
 
 
-def remaining(spent: float, done: int, total: int, least: float) -> str:
-    """Return the remaining time of trials in words, estimated from finished ones or the time of imports."""
-    if not done:
-        return f"at least {units.duration(least * total)}"
-    return f"about {units.duration(spent / done * (total - done))} left if all work"
-
-
 class Breakdown(NamedTuple):
     """A collective that did not work."""
 
@@ -317,14 +311,9 @@ def rank_gone(rank: int, host: str) -> Line:
     return failed("ranks", host, f"rank {rank} has stopped answering", action)
 
 
-def best(rows: Sequence[AllReduce]) -> AllReduce:
-    """Return the row with the highest bandwidth."""
-    return max(rows, key=lambda row: row.bus_bandwidth)
-
-
 def bandwidth_line(rows: Sequence[AllReduce], where: str, *, one_host: bool) -> Line:
     """Return a line on the best bandwidth of a collective, and its latency; rows are in order of size."""
-    top = best(rows)
+    top = max(rows, key=lambda row: row.bus_bandwidth)
     seen = (
         f"{top.collective}: {top.bus_bandwidth / 1e9:.2f} GB/s on the bus "
         f"({top.algorithm_bandwidth / 1e9:.2f} by the algorithm) at {units.size(top.bytes)}, "
@@ -332,7 +321,7 @@ def bandwidth_line(rows: Sequence[AllReduce], where: str, *, one_host: bool) -> 
     )
     if top.bus_bandwidth < SLOW and not one_host:
         faster = "choose a faster interface (NCCL_SOCKET_IFNAME, HOROVOD_GLOO_IFACE)."
-        action = f"As slow as gigabit Ethernet in two rounds: {faster}"
+        action = f"As slow as gigabit Ethernet: {faster}"
         return warned("bandwidth", where, seen, action)
     return passed("bandwidth", where, seen)
 

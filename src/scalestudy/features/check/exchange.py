@@ -24,8 +24,8 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.features.check.report import Line
 from scalestudy.hardware.devices import Gpu
 from scalestudy.measure.bandwidth import largest, repeats
-from scalestudy.study.engines import Collective, EngineTraits
-from scalestudy.study.records import Record
+from scalestudy.plugins.engines import Collective, EngineTraits
+from scalestudy.store.records import Record
 from scalestudy.util.files import write_atomically
 
 POLL = 0.1
@@ -179,15 +179,27 @@ def among(placement: Placement, ranks: Sequence[int]) -> Placement:
     local = [index for index, host in enumerate(hosts) if host == hosts[rank]]
     nodes = list(dict.fromkeys(hosts))
     return Placement(
-        rank, len(ranks), local.index(rank), len(local), nodes.index(hosts[rank]), hosts,
-        placement.source, placement.port,
-    )  # fmt: skip
+        rank,
+        len(ranks),
+        local.index(rank),
+        len(local),
+        nodes.index(hosts[rank]),
+        hosts,
+        placement.source,
+        placement.port,
+    )
 
 
 def trial_environment(
-    way: Collective | None, engine: EngineTraits, placement: Placement, variables: Mapping[str, str], *,
-    device: str, local_rank: int, gpus: Sequence[Gpu] = (),
-) -> dict[str, str]:  # fmt: skip
+    way: Collective | None,
+    engine: EngineTraits,
+    placement: Placement,
+    variables: Mapping[str, str],
+    *,
+    device: str,
+    local_rank: int,
+    gpus: Sequence[Gpu] = (),
+) -> dict[str, str]:
     """Return the variables of a trial's process. Without a collective, the trial only reports the build.
 
     `placement` is the placement in the group, `local_rank` the index of this rank's GPU among the visible
@@ -203,9 +215,14 @@ def trial_environment(
 
 
 def errand(
-    way: Collective | None, placement: Placement, *, device: str, sizes: Sequence[int], events: Path,
+    way: Collective | None,
+    placement: Placement,
+    *,
+    device: str,
+    sizes: Sequence[int],
+    events: Path,
     memory: int | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return the task of a trial's process; see the module `EngineTraits.trial_module`."""
     source = placement.source
     if way is not None and way.rendezvous and way.rendezvous.launcher:
@@ -237,8 +254,11 @@ class Trial:
         with open(log, "ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", module, json.dumps(errand)],
-                env=dict(variables), stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+                env=dict(variables),
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
 
     def events(self) -> list[dict[str, Any]]:
         """Return its events so far."""
@@ -280,7 +300,10 @@ class Trial:
                 lines = self._log.read_text(errors="replace").splitlines()
                 tail = [line.rstrip() for line in lines if line.strip()][-TAIL_LINES:]
         return RankAnswer(
-            rank=rank, state=state, step=STEPS.get(step, step),
+            rank=rank,
+            state=state,
+            step=STEPS.get(step, step),
             seconds={event["bytes"]: event["seconds"] for event in events if event["step"] == "timed"},
-            tail=tail, build=next((event for event in events if event["step"] == "built"), None),
-        )  # fmt: skip
+            tail=tail,
+            build=next((event for event in events if event["step"] == "built"), None),
+        )

@@ -1,14 +1,21 @@
-"""Check the cores, GPUs, network and folders of a host."""
+"""Check the cores, GPUs, network and folders of a host, and the hosts of a study without a queue."""
 
+import contextlib
 import ctypes
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from scalestudy.features.check.report import Line, WritableFolder, failed, passed, warned
+import scalestudy
+from scalestudy.features.check.report import Line, Topic, WritableFolder, failed, passed, warned
+from scalestudy.launch.hosts.connection import Unreachable, connected
+from scalestudy.launch.hosts.hostlist import Listed
+from scalestudy.launch.hosts.messages import HostFacts, HostRequest
 from scalestudy.util import units
+from scalestudy.util.errors import RunError
 
 SPARE_BYTES = 2**30
 """Free space in bytes below which a folder is considered nearly full."""
@@ -100,3 +107,53 @@ def judge_folder(where: str, folder: WritableFolder) -> Line:
     if free < SPARE_BYTES:
         return warned("folders", where, seen, "Make space.")
     return passed("folders", where, seen)
+
+
+def present(folder: Path) -> Path:
+    """Return a folder, or its nearest parent that exists."""
+    return next(path for path in (folder, *folder.parents) if path.is_dir())
+
+
+def host_lines(hosts: Sequence[Listed], folders: Sequence[Path]) -> list[Line]:
+    """Ask all hosts, and judge their answers. Of each folder they must see a file that is written here."""
+    with contextlib.ExitStack() as held:
+        seen_by: dict[str, Path] = {}
+        for folder in folders:
+            with contextlib.suppress(OSError):  # if it cannot be written to, its own line says so
+                place = tempfile.TemporaryDirectory(prefix=".scalestudy-check-", dir=present(folder))
+                seen_by[held.enter_context(place)] = folder
+        request = HostRequest(paths=tuple(seen_by))
+        answers = [
+            (connection.host, answer)
+            for connection, answer in connected(held, [(host.name, request) for host in hosts])
+        ]
+    return judge_hosts(answers, seen_by)
+
+
+def judge_hosts(answers: Sequence[tuple[str, HostFacts | RunError]], folders: dict[str, Path]) -> list[Line]:
+    """Return lines about hosts, by name; `folders` are those of the files that the hosts must see."""
+    lines: list[Line] = []
+    answered = [(host, answer) for host, answer in answers if isinstance(answer, HostFacts)]
+    usual = Counter(_gpus(facts) for _, facts in answered).most_common(1)
+    for host, answer in answers:
+        if isinstance(answer, RunError):
+            topic: Topic = "network" if isinstance(answer, Unreachable) else "versions"
+            lines.append(failed(topic, host, answer.received, answer.action))
+            continue
+        lines.append(passed("network", host, "answers by SSH"))
+        if answer.version != scalestudy.__version__:
+            seen = f"Scalestudy {answer.version}, here {scalestudy.__version__}"
+            lines.append(failed("versions", host, seen, "Install the same version on every host."))
+        lines += [
+            failed("folders", host, f"does not see {folders[path]}", "Keep it where all hosts see it.")
+            for path in answer.unseen
+        ]
+        if (own := _gpus(answer)) != usual[0][0]:
+            seen = f"{own}; most other hosts have {usual[0][0]}"
+            lines.append(warned("devices", host, seen, "Compare numbers of workers on hosts that are alike."))
+    return lines
+
+
+def _gpus(facts: HostFacts) -> str:
+    kinds = Counter(gpu.name for gpu in facts.gpus)
+    return ", ".join(f"{count} x {name}" for name, count in sorted(kinds.items())) or "no GPU"

@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from scalestudy.config.catalog import task_defaults
+from scalestudy.config.point import Point, Terms
+from scalestudy.config.settings import DataSettings, ResolvedLaunch, TrainSettings
 from scalestudy.features.check.exchange import Exchange
 from scalestudy.features.check.report import (
     QUEUE_TOPIC,
@@ -19,21 +22,20 @@ from scalestudy.features.check.report import (
     write_plan,
 )
 from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.job import JobScript
 from scalestudy.launch.queue.layout import JobLayout, layout
-from scalestudy.launch.queue.script import JobScript, render
+from scalestudy.launch.queue.polling import LONGEST
+from scalestudy.launch.queue.script import render
 from scalestudy.launch.queue.site import Site
 from scalestudy.launch.slurm import SLURM
-from scalestudy.study.catalog import resolved_data, resolved_train
-from scalestudy.study.engines import engine_traits
-from scalestudy.study.point import Point, Terms
-from scalestudy.study.settings import DataSettings, ResolvedLaunch, TrainSettings
+from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import RunError
 from scalestudy.util.files import write_atomically
 
 SECONDS = 1800
 """Time limit of the job."""
 ASK = 5.0
-"""Seconds between two queries to Slurm."""
+"""Seconds between two queries to Slurm while the job's state changes; they grow to `polling.LONGEST`."""
 TASK = "cnn"
 """Task of the point of a check without a study; it is not trained."""
 LAG = 30.0
@@ -46,7 +48,8 @@ def check_point(point: Point | None, plan: Plan) -> Point:
     update = {"name": "check", "engine": plan.engine, "strategy": across, "workers": plan.workers}
     if point is not None:
         return point.model_copy(update=update).on(implementation=across)
-    train, data = resolved_train(TASK, TrainSettings()), resolved_data(TASK, DataSettings())
+    brought = task_defaults(TASK)
+    train, data = brought.complete_train(TrainSettings()), brought.complete_data(DataSettings())
     terms = Terms(implementation=across, launch=ResolvedLaunch(on="slurm"))
     return Point(study="check", task=TASK, seed=0, data=data, train=train, terms=terms, **update)
 
@@ -107,12 +110,13 @@ def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -
     Raises:
         RunError: If the job ended without a report.
     """
-    asked, ended = float("-inf"), float("inf")
+    asked, pause, ended, last = float("-inf"), ASK, float("inf"), ""
     while not (folder / REPORT_FILE).exists():
         now = time.monotonic()
-        if now - asked >= ASK:
+        if now - asked >= pause:
             asked = now
             state, over = _state(job)
+            pause, last = ASK if state != last else min(pause * 1.5, LONGEST), state
             doing = "" if state.startswith("pending") else f", {Exchange(folder).progress()}"
             on_progress(f"job {job}: {state}{doing}")
             ended = min(ended, now) if over else float("inf")
@@ -132,7 +136,11 @@ def _state(job: str) -> tuple[str, bool]:
         view = SLURM.queue.ask([job])[job]
     except QueueUnreachable as error:
         return f"Slurm does not answer ({error.received})", False
-    words = view.state.lower()
+    words = (
+        f"the node does not see the check's folder, {view.state.lower()}"
+        if view.unseen
+        else view.state.lower()
+    )
     if view.waiting:
         words += f", {SLURM.queue.waiting_reason(view.reason)}"
         words += f", expected {view.start.replace('T', ' ')}" if view.start and not view.held else ""

@@ -1,5 +1,6 @@
 """A rank's part in a check: inspect its own machine, then run the trials that rank 0 assigns."""
 
+import contextlib
 import os
 import socket
 import tempfile
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.config.point import Point
 from scalestudy.features.check import host, software
 from scalestudy.features.check.collectives import lead
 from scalestudy.features.check.exchange import (
@@ -23,21 +25,22 @@ from scalestudy.features.check.exchange import (
     trial_environment,
 )
 from scalestudy.features.check.report import (
+    PLAN_FILE,
     REPORT_FILE,
     Line,
     Plan,
     Report,
     WritableFolder,
-    read_plan,
     read_report,
     write_plan,
 )
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
+from scalestudy.launch.hosts.launcher import reserved
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.workers import WorkerProcesses, started_in, worker_commands
-from scalestudy.study.engines import collective, engine_traits
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.launch.local.workers import ProcessGroup, WorkerProcesses, started_in, worker_commands
+from scalestudy.plugins.engines import collective, engine_traits
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError
 from scalestudy.util.files import write_atomically
 
@@ -66,10 +69,28 @@ def check_here(
         reserve.private_run(size) as private,
     ):
         commands = worker_commands(RunFolder(folder), size, port, cpus, os.environ | private)
-        with WorkerProcesses([started_in(environment, command) for command in commands]) as workers:
-            while not workers.ended(0) and not (folder / REPORT_FILE).exists():
-                on_progress(Exchange(folder).progress())
-                time.sleep(POLL)
+        workers = WorkerProcesses([started_in(environment, command) for command in commands])
+        return await_ranks(folder, workers, on_progress)
+
+
+def check_on_hosts(folder: Path, plan: Plan, point: Point, on_progress: Callable[[str], object]) -> Report:
+    """Start the plan's ranks on the hosts of a point, with files in a folder that they share."""
+    write_plan(folder, plan)
+    with contextlib.ExitStack() as held:
+        _, processes = reserved(held, point, [os.path.join(folder, PLAN_FILE)])
+        return await_ranks(folder, processes(RunFolder(folder)), on_progress)
+
+
+def await_ranks(folder: Path, ranks: ProcessGroup, on_progress: Callable[[str], object]) -> Report:
+    """Run a check's ranks until their report is there, and return it.
+
+    Raises:
+        RunError: If they end without a report.
+    """
+    with ranks:
+        while not ranks.ended(0) and not (folder / REPORT_FILE).exists():
+            on_progress(Exchange(folder).progress())
+            time.sleep(POLL)
     return read_report(folder)
 
 
@@ -80,10 +101,9 @@ def run(path: Path, placement: Placement) -> int:
         Exit code 0, even if lines of the report have failed, because the check itself completed.
 
     Raises:
-        UserError: If the folder has no plan.
         RunError: If rank 0 stops giving assignments, or a check has run in this folder before.
     """
-    plan, exchange = read_plan(path), Exchange(path)
+    plan, exchange = Plan.model_validate_json((path / PLAN_FILE).read_bytes()), Exchange(path)
     if exchange.facts_path(placement.rank).exists():
         raise RunError(
             "a check that is started once",
@@ -116,11 +136,15 @@ class _Rank:
         """Return what this rank finds on its own."""
         placement = self._placement
         return Facts(
-            rank=placement.rank, host=socket.gethostname(), local_rank=placement.local_rank,
-            cpus=tuple(cores.granted()), gpus=self._gpus, uuids=tuple(self._uuids),
+            rank=placement.rank,
+            host=socket.gethostname(),
+            local_rank=placement.local_rank,
+            cpus=tuple(cores.granted()),
+            gpus=self._gpus,
+            uuids=tuple(self._uuids),
             no_gpus=None if self._plan.device == "cpu" or self._gpus else why_unseen(),
             lines=tuple(self._host_lines()) if placement.local_rank == 0 else (),
-        )  # fmt: skip
+        )
 
     def _host_lines(self) -> list[Line]:
         plan, here = self._plan, socket.gethostname()
@@ -162,10 +186,13 @@ class _Rank:
         device = "cpu" if way is not None and way.device == "cpu" else self._device
         place = among(self._placement, group)
         what = errand(
-            way, place, device=device, sizes=assignment.sizes,
+            way,
+            place,
+            device=device,
+            sizes=assignment.sizes,
             events=self._exchange.events(assignment.number, rank),
             memory=min((gpu.memory for gpu in gpus if gpu.memory), default=None),
-        )  # fmt: skip
+        )
         local_rank = self._placement.gpu_place(self._gpus)
         variables = trial_environment(
             way, engine, place, os.environ, device=device, local_rank=local_rank, gpus=gpus

@@ -6,12 +6,12 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
+from scalestudy.config.settings import StrictModel
 from scalestudy.launch.failures import TAIL_LINES
 from scalestudy.measure.bandwidth import SIZES
-from scalestudy.study.engines import DEFAULT
-from scalestudy.study.records import Record
-from scalestudy.study.settings import StrictModel
-from scalestudy.util.errors import RunError, UserError
+from scalestudy.plugins.engines import DEFAULT
+from scalestudy.store.records import Record
+from scalestudy.util.errors import RunError
 from scalestudy.util.files import write_atomically
 
 PLAN_FILE, REPORT_FILE = "check.json", "report.json"
@@ -160,16 +160,6 @@ def write_plan(folder: Path, plan: Plan) -> None:
     """Write the plan to the file that the workers read."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / PLAN_FILE, plan.model_dump_json(indent=1))
-
-
-def read_plan(folder: Path) -> Plan:
-    """Read the plan in a check's folder; raises `UserError` if it is missing or invalid."""
-    try:
-        return Plan.model_validate_json((folder / PLAN_FILE).read_bytes())
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"a plan in {folder / PLAN_FILE}", str(error).splitlines()[0], "Start it with `scalestudy check`."
-        ) from error
 
 
 def read_report(folder: Path) -> Report:

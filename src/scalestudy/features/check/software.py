@@ -14,9 +14,8 @@ from scalestudy.features.check.exchange import Facts, RankAnswer
 from scalestudy.features.check.host import shown_at_once
 from scalestudy.features.check.report import Line, Plan, failed, passed, warned
 from scalestudy.hardware.installed import describe, describe_other
-from scalestudy.study.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
-from scalestudy.study.records import Record
-from scalestudy.study.strategies import REGISTRY, Traits, traits
+from scalestudy.plugins.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
+from scalestudy.plugins.strategies import REGISTRY
 from scalestudy.util.errors import UserError
 
 PYTHON = ">=3.11,<3.14"
@@ -112,7 +111,8 @@ def _framework(host: str, engine: EngineTraits, build: Mapping[str, Any], gpus: 
     built_with = f"CUDA {build['cuda']}" if build["cuda"] else "ROCm" if build["rocm"] else "no CUDA"
     seen = f"{engine.label} {build[engine.name]} with {built_with}"
     if build["rocm"]:
-        action = "Use nodes with NVIDIA GPUs, and install '.[gpu]'. AMD GPUs are not supported."
+        install = f", and install '.[{engine.gpu_extra}]'" if engine.gpu_extra else ""
+        action = f"Use nodes with NVIDIA GPUs{install}. AMD GPUs are not supported."
         worse = failed if device == "gpu" else warned
         return worse("builds", host, f"{seen}, so workers compute on CPUs only", action)
     if build["gpus"] < gpus:
@@ -179,34 +179,25 @@ def cause(tail: Sequence[str]) -> str:
     return ([line for line in lines if _CAUSE.match(line)] or lines or ["no output"])[-1][:LONGEST]
 
 
-class StrategyLine(Record):
-    """Properties of a strategy, and whether it can be used on this machine."""
+def strategy_records() -> list[dict[str, Any]]:
+    """Return each strategy in display order, with what moves its gradients, and what is missing here for it.
 
-    strategy: str
-    engine: str
-    summary: str
-    synchronous: bool
-    """Whether all workers take a step together."""
-    nodes: bool
-    """Whether its workers may be on several nodes."""
-    timed: bool
-    """Whether its times are meaningful for speed-up."""
-    summed_by: str
-    """Library that moves gradients between workers; "" if there is none."""
-    missing: str = ""
-    """Why it cannot be used here; "" if it can."""
-    action: str = ""
-
-
-def strategy_lines() -> list[StrategyLine]:
-    """Return all strategies in display order."""
-    return [_strategy_line(traits(name)) for name in REGISTRY.names()]
-
-
-def _strategy_line(row: Traits) -> StrategyLine:
-    missing = engine_traits(row.engine).missing_software([row.library] if row.library else [])
-    return StrategyLine(
-        strategy=row.name, engine=row.engine, summary=row.summary, synchronous=row.synchronous,
-        nodes=row.spans_nodes, timed=row.timed, summed_by=row.summed_by,
-        missing=missing.received if missing else "", action=missing.action if missing else "",
-    )  # fmt: skip
+    `timed` is whether its times are meaningful for speed-up, `nodes` whether workers may be on several.
+    """
+    records = []
+    for row in REGISTRY.items():
+        missing = engine_traits(row.engine).missing_software([row.library] if row.library else [])
+        records.append(
+            {
+                "strategy": row.name,
+                "engine": row.engine,
+                "summary": row.summary,
+                "synchronous": row.synchronous,
+                "nodes": row.spans_nodes,
+                "timed": row.timed,
+                "summed_by": row.summed_by,
+                "missing": missing.received if missing else "",
+                "action": missing.action if missing else "",
+            }
+        )
+    return records

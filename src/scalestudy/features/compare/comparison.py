@@ -46,15 +46,25 @@ class Side:
         return bool(runs) and not oversubscription(runs) and not is_virtual(runs)
 
 
+def unlike(
+    sides: Sequence[Side], values: Sequence[Mapping[str, Any] | None]
+) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the names whose values differ, each with its value on every side; "" if unknown.
+
+    Sides whose values are None, or that withhold a name, are not compared.
+    """
+    found = []
+    for name in dict.fromkeys(name for side in values for name in side or ()):
+        texts = tuple("" if not side or side.get(name) is None else str(side[name]) for side in values)
+        told = zip(sides, values, texts, strict=True)
+        if len({text for side, known, text in told if known is not None and name not in side.withheld}) > 1:
+            found.append((name, texts))
+    return found
+
+
 def differences(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
     """Return the keys whose settings differ, each with its value on every side; "" if unknown."""
-    unlike = []
-    for key in dict.fromkeys(key for side in sides for key in side.asked):
-        known = [side for side in sides if side.asked and key not in side.withheld]
-        values = {side.name: "" if side.asked.get(key) is None else str(side.asked[key]) for side in sides}
-        if len({values[side.name] for side in known}) > 1:
-            unlike.append((key, tuple(values.values())))
-    return unlike
+    return unlike(sides, [side.asked or None for side in sides])
 
 
 _ONLY_SPEED = ("launch.", "train.steps_per_call", "data.cache", "data.storage", "data.source")
@@ -293,31 +303,3 @@ def compare(sides: Sequence[Side]) -> Comparison:
         ),
         unpaired=tuple(unpaired_because(sides[0], side) for side in sides[1:]),
     )
-
-
-def slower(comparison: Comparison, share: float) -> list[Compared]:
-    """Return the rows that are slower than on the reference by more than `share`.
-
-    The whole interval of the throughput ratio must be below 1 - share; for single runs, which have no
-    interval, the ratio itself. Rows with unknown throughput are compared by training time.
-
-    Raises:
-        UserError: No row's speed can be compared, so this check could never fail.
-    """
-    timed = [row for row in comparison.rows if row.quantity != "quality" and row.change.value is not None]
-    if not timed:
-        why = dict.fromkeys(row.why_not for row in comparison.rows if row.quantity != "quality")
-        raise UserError(
-            "a row whose speed can be compared",
-            "; ".join(why) or "studies that share no row",
-            "Run both studies on idle machines, with the same strategies and workers.",
-        )
-    rated = {(row.key, row.other) for row in timed if row.quantity == "rate"}
-
-    def is_slower(row: Compared) -> bool:
-        value, low, high = row.change.value or 1.0, row.change.low, row.change.high
-        if row.quantity == "rate":
-            return (value if high is None else high) < 1 - share
-        return (row.key, row.other) not in rated and (value if low is None else low) > 1 / (1 - share)
-
-    return [row for row in timed if is_slower(row)]

@@ -12,10 +12,10 @@ from typing import SupportsFloat
 
 import numpy as np
 
+from scalestudy.config.point import Point
 from scalestudy.data.loading.loader import Loader
-from scalestudy.data.loading.order import epoch_order
-from scalestudy.data.loading.slices import Call, Slice
-from scalestudy.data.splits.split import Split
+from scalestudy.data.loading.slices import Call, Slice, epoch_order
+from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Trainer
 from scalestudy.engines.group import Joined, Replicas
@@ -31,9 +31,8 @@ from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.hang_detection import Heartbeat
-from scalestudy.study.engines import engine_traits
-from scalestudy.study.point import Point
-from scalestudy.study.record_file import read_record, write_record
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.store.record_file import read_record, write_record
 from scalestudy.training.devices import OwnPart, joined_workers
 from scalestudy.training.reading import loaders
 from scalestudy.util.errors import UserError
@@ -77,9 +76,10 @@ def run(part: OwnPart) -> None:
         (folder.path / f"block-{number}").touch()  # the launcher counts these files to show progress
     times = AblationTimes(
         rank=placement.rank if ablation.worker is None else ablation.worker,
-        host=socket.gethostname(), cpus=tuple(cores.granted()),
+        host=socket.gethostname(),
+        cpus=tuple(cores.granted()),
         blocks=tuple(blocks),
-    )  # fmt: skip
+    )
     (folder.path / "times").mkdir(exist_ok=True)
     write_record(folder.path / "times" / f"{times.rank}.json", times)
     # Wait for all processes: in the last sum of a ring, another one may still read from this process.
@@ -140,9 +140,14 @@ class _Bench:
     """Measures the blocks of this process; the arguments are those in `run`."""
 
     def __init__(
-        self, ablation: Ablation, point: Point, joined: Joined, engine: Engine, clock: PhaseClock,
+        self,
+        ablation: Ablation,
+        point: Point,
+        joined: Joined,
+        engine: Engine,
+        clock: PhaseClock,
         locking: PageLocking | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         # Layers are frozen in all steps if they are frozen in most epochs of the point.
         frozen = int(2 * point.train.frozen_epochs > point.train.epochs)
         train = point.train.model_copy(update={"epochs": 1, "frozen_epochs": frozen})
@@ -179,11 +184,13 @@ class _Bench:
                     timed(train, source, 1, heart)
         part = call[0]
         return BlockTimes(
-            name=name, steps_per_call=part.steps, seconds=times.seconds,
+            name=name,
+            steps_per_call=part.steps,
+            seconds=times.seconds,
             samples=int(part.total if self._ablation.worker is None else part.count),
             waits=tuple(there - begin for begin, there in zip(times.begin, times.arrived, strict=True)),
             calls=tuple(end - there for there, end in zip(times.arrived, times.end, strict=True)),
-        )  # fmt: skip
+        )
 
     @contextmanager
     def _source(
@@ -218,9 +225,7 @@ class _Bench:
             point = point.model_copy(update={"workers": workers})
             replicas = Replicas(self._joined.group, workers, slices=[(worker, worker + 1)], size=1)
         steps = -(-len(self._split.train) // point.global_batch)
-        loader, _ = loaders(
-            point, self._prepared, replicas, steps, self._stage, self._split.train, self._locking
-        )
+        loader, *_ = loaders(point, self._prepared, replicas, steps, self._stage, self._locking)
         return loader, point.global_batch
 
     def _stage(self, part: Slice, device: int) -> Slice:

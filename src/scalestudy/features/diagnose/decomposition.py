@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from statistics import fmean, variance
 
 from scalestudy.analysis.statistics import student
+from scalestudy.config.point import Point
 from scalestudy.features.diagnose.records import (
     AblationTimes,
     BlockName,
@@ -37,7 +38,6 @@ from scalestudy.features.diagnose.records import (
     RankSpeed,
     digest_of,
 )
-from scalestudy.study.point import Point
 
 SLOW = 1.05
 """Ratio to the mean of the other ranks from which a rank is reported as slow."""
@@ -90,11 +90,14 @@ def round_times(joined: Sequence[AblationTimes], apart: Sequence[AblationTimes],
     return RoundTimes(
         whole=fmean(_mean(rank, "whole") for rank in joined),
         without_input=fmean(_mean(rank, "without input") for rank in joined),
-        without_exchange=_slowest(joined, "without exchange"), slowest=_slowest(apart, "together"),
-        together=tuple(_mean(rank, "together") for rank in apart), alone=_mean(first, "alone"),
-        full=_mean(first, "full"), reference=_mean(first, "reference"),
+        without_exchange=_slowest(joined, "without exchange"),
+        slowest=_slowest(apart, "together"),
+        together=tuple(_mean(rank, "together") for rank in apart),
+        alone=_mean(first, "alone"),
+        full=_mean(first, "full"),
+        reference=_mean(first, "reference"),
         share=samples[0] / (workers * samples[1]),
-    )  # fmt: skip
+    )
 
 
 def _mean(times: AblationTimes, name: BlockName) -> float:
@@ -160,9 +163,14 @@ def jackknife(rounds: Sequence[RoundTimes], statistic: Statistic) -> IntervalRec
 
 
 def decompose(
-    point: Point, rounds: Sequence[RoundTimes], ranks: Sequence[AblationTimes], terms: DiagnosisTerms, *,
-    block_seconds: float, oversubscribed: str | None = None,
-) -> Diagnosis:  # fmt: skip
+    point: Point,
+    rounds: Sequence[RoundTimes],
+    ranks: Sequence[AblationTimes],
+    terms: DiagnosisTerms,
+    *,
+    block_seconds: float,
+    oversubscribed: str | None = None,
+) -> Diagnosis:
     """Split a point's step time into the parts of a diagnosis; `ranks` hold host and cores of each worker."""
     times, per_worker = mean_times(rounds), point.train.batch == "per-worker"
 
@@ -173,10 +181,19 @@ def decompose(
         return lambda times: relative_speed(times, worker)
 
     return Diagnosis(
-        point=point.name, digest=digest_of(point), strategy=point.strategy,
-        implementation=point.implementation, workers=point.workers, global_batch=point.global_batch,
-        swept=point.swept, host=ranks[0].host, made=datetime.now(UTC).isoformat(timespec="seconds"),
-        rounds=len(rounds), block_seconds=block_seconds, step_seconds=times.whole, ideal_seconds=times.ideal,
+        point=point.name,
+        digest=digest_of(point),
+        strategy=point.strategy,
+        implementation=point.implementation,
+        workers=point.workers,
+        global_batch=point.global_batch,
+        swept=point.swept,
+        host=ranks[0].host,
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        rounds=len(rounds),
+        block_seconds=block_seconds,
+        step_seconds=times.whole,
+        ideal_seconds=times.ideal,
         efficiency=jackknife(rounds, lambda times: times.efficiency),
         input=jackknife(rounds, lambda times: (times.whole - times.without_input) / times.whole),
         reference_input=jackknife(rounds, lambda times: (times.reference - times.full) / times.reference),
@@ -186,13 +203,17 @@ def decompose(
         ),
         ranks=tuple(
             RankSpeed(
-                rank=index, host=rank.host, cpus=rank.cpus, seconds=times.together[index],
+                rank=index,
+                host=rank.host,
+                cpus=rank.cpus,
+                seconds=times.together[index],
                 ratio=jackknife(rounds, ratio(index)),
             )
             for index, rank in enumerate(ranks)
         ),
-        terms=terms, oversubscribed=oversubscribed,
-    )  # fmt: skip
+        terms=terms,
+        oversubscribed=oversubscribed,
+    )
 
 
 def slow_rank(diagnosis: Diagnosis) -> RankSpeed | None:

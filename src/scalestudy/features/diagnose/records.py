@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from scalestudy.study.point import Point
-from scalestudy.study.record_file import read_record, write_record
-from scalestudy.study.records import Count, Record, Seconds
+from scalestudy.config.point import Point
+from scalestudy.store.record_file import read_record, write_record
+from scalestudy.store.records import Count, Record, Seconds
 
 FOLDER = "diagnosis"
 ABLATION = "ablation.json"

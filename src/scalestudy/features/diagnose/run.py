@@ -4,15 +4,16 @@ import contextlib
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
 from scalestudy.analysis.runs import Key, key_of
 from scalestudy.app.listener import Listener
 from scalestudy.cluster.gpu_assignment import assignment
+from scalestudy.config.point import Point
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.features.diagnose.decomposition import decompose, round_times
 from scalestudy.features.diagnose.records import (
@@ -40,47 +41,28 @@ from scalestudy.launch.local.workers import (
     worker_command,
     worker_commands,
 )
-from scalestudy.study.launchers import DEFAULT
-from scalestudy.study.point import Point
-from scalestudy.study.record_file import read_record, write_record
-from scalestudy.study.run_folder import RunFolder, write_point
-from scalestudy.study.store import StudyFolder
-from scalestudy.study.strategies import references
+from scalestudy.plugins.launchers import DEFAULT
+from scalestudy.plugins.strategies import references
+from scalestudy.store.record_file import read_record, write_record
+from scalestudy.store.run_folder import RunFolder, write_point
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
 from scalestudy.util.errors import RunError, UserError
 
 KINDS = len(JOINED) + len(ALONE) + 1
 TURNS = 3
 """Repetitions of each kind of block in a round, so that other load on the node affects all kinds."""
-BEFORE_TRAINING = ("start-up", "framework", "join", "build", "compile")
-"""Phases of a run that an ablation has too."""
 OnBlocks = Callable[[int], None]
 """Called with the number of finished blocks."""
 
 
-@dataclass(frozen=True)
-class DiagnosisPlan:
-    """The plan of a diagnosis: a point with its data, the findings of its study, and why it was chosen.
-
-    `starting` is the time in seconds that a run of this or another point took before training; None if no run
-    has finished.
-    """
+class DiagnosisPlan(NamedTuple):
+    """The plan of a diagnosis: a point with its data, the findings of its study, and why it was chosen."""
 
     target: Path
     point: Point
     findings: Findings
     why: str = ""
-    starting: float | None = None
-
-    def duration(self, rounds: int, seconds: float) -> str:
-        """Return the estimated time of all rounds, in words."""
-        steps, starts = rounds * KINDS * seconds, 2 * rounds
-        if self.starting is None:
-            return (
-                f"at least {units.duration(steps)} of steps; starting and compiling the workers {starts} "
-                "times comes on top, and is known after the first round"
-            )
-        return f"about {units.duration(steps + starts * self.starting)}, by the study's own runs"
 
 
 def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
@@ -104,20 +86,7 @@ def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
             f'Run the point with launch.on = "{DEFAULT}" on a node that holds all its workers.',
         )
     launcher(DEFAULT).refuse([point])
-    return DiagnosisPlan(
-        folder.path, _with_files(folder, point), findings, why, _seconds_to_start(folder, point)
-    )
-
-
-def _seconds_to_start(folder: StudyFolder, point: Point) -> float | None:
-    """Return the longest time before training of the point's runs, else of other runs; None if unknown."""
-    own: list[float] = []
-    others: list[float] = []
-    for run in (run for other in folder.points() for run in folder.runs(other.name)):
-        if (result := run.result()) is not None:
-            seconds = sum(result.phases.get(phase, 0.0) for phase in BEFORE_TRAINING)
-            (own if result.name == point.name else others).append(seconds)
-    return max(own or others, default=None)
+    return DiagnosisPlan(folder.path, _with_files(folder, point), findings, why)
 
 
 def named_point(points: Sequence[Point], name: str) -> Point:
@@ -212,22 +181,17 @@ def diagnose(plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: f
         # Use the stored point, so that later changes in the study's folder are detected.
         next((stored for stored in study.points() if stored.name == point.name), point),
         [round_times(times.joined, times.apart, point.workers) for times in measured],
-        first.apart, _terms(point, first.joined[0]), block_seconds=seconds,
+        first.apart,
+        _terms(point, first.joined[0]),
+        block_seconds=seconds,
         oversubscribed=first.oversubscribed,
-    )  # fmt: skip
+    )
     write_diagnosis(study.path, diagnosis)
     return diagnosis
 
 
-@dataclass(frozen=True)
-class Round:
-    """The measurements of a round.
-
-    Attributes:
-        joined: Times of the point's own processes, by rank.
-        apart: Times of its workers as separate processes, by worker.
-        oversubscribed: Why its times are not meaningful; None if each worker had its own cores.
-    """
+class Round(NamedTuple):
+    """Times of the point's own processes, of its workers as separate processes, and why they do not count."""
 
     joined: tuple[AblationTimes, ...]
     apart: tuple[AblationTimes, ...]
@@ -251,7 +215,7 @@ def measure_rounds(
             ablation = Ablation(blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers)
             times, done = {}, number * per_round
             for kind in (_joined, _apart) if number % 2 == 0 else (_apart, _joined):
-                on_blocks = partial(_progress, on_progress, done)
+                on_blocks = partial(lambda before, blocks: on_progress(before + blocks), done)
                 times[kind] = kind(place, folder / f"round-{number + 1}", ablation, on_blocks)
                 done += TURNS * (len(JOINED) if kind is _joined else KINDS - len(JOINED))
             measured.append(Round(times[_joined], times[_apart], place.point.oversubscribed))
@@ -261,12 +225,7 @@ def measure_rounds(
     return measured
 
 
-def _progress(on_progress: OnBlocks, before: int, blocks: int) -> None:
-    on_progress(before + blocks)
-
-
-@dataclass(frozen=True)
-class _Resources:
+class _Resources(NamedTuple):
     """The resources for the ablations of a point."""
 
     point: Point
@@ -348,7 +307,10 @@ def _terms(point: Point, times: AblationTimes) -> DiagnosisTerms:
     launch, train = point.launch, point.train
     on_gpus = launch.device != "cpu" and devices.gpus() > 0
     return DiagnosisTerms(
-        device="gpu" if on_gpus else "cpu", cores=len(cores.granted()),
-        cpus_per_worker=launch.cpus_per_worker, batch_size=train.batch_size,
-        encoded=prepared.storage == "encoded", steps_per_call=times.blocks[0].steps_per_call,
-    )  # fmt: skip
+        device="gpu" if on_gpus else "cpu",
+        cores=len(cores.granted()),
+        cpus_per_worker=launch.cpus_per_worker,
+        batch_size=train.batch_size,
+        encoded=prepared.storage == "encoded",
+        steps_per_call=times.blocks[0].steps_per_call,
+    )

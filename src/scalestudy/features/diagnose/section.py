@@ -1,17 +1,28 @@
-"""A diagnosis as a report section and on its own: why efficiency is lost, and what to change."""
+"""A diagnosis as a report section and on its own: why efficiency is lost, and what to change.
+
+The gain of a change is at most the share of its part in a step's time. For input, this is the total cost of
+input, including the loss that one worker has too, which does not lower efficiency. Doubling the batch halves
+the cost of a step that does not depend on its samples, so it gains at most half of the share.
+"""
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scalestudy.analysis.runs import key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.table import Row
 from scalestudy.features.diagnose.decomposition import slow_rank
-from scalestudy.features.diagnose.records import Diagnosis, IntervalRecord, diagnoses, digest_of
-from scalestudy.features.diagnose.suggestions import LEAST, suggestions
+from scalestudy.features.diagnose.records import (
+    Diagnosis,
+    IntervalRecord,
+    LostPart,
+    PartName,
+    diagnoses,
+    digest_of,
+)
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import (
     Block,
@@ -24,31 +35,126 @@ from scalestudy.report.document import (
     Section,
     Table,
 )
-from scalestudy.report.figure import WIDTH, Figure, data, figure
+from scalestudy.report.figure import COLOURS, WIDTH, Figure, data, figure
 from scalestudy.report.format import number, with_interval
-from scalestudy.report.style import COLOURS
-from scalestudy.report.write_document import render_document
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
 
+
+LEAST = 0.02
+"""Share of a step below which a part is ignored."""
+
+
+class Suggestion(NamedTuple):
+    """A suggested change.
+
+    Attributes:
+        share: Share of the part in a step's time.
+        setting: Setting for the study file, such as `launch.cpus_per_worker = 4`; "" if no key helps.
+        why: Effect of the change.
+        most: Upper bound of the ratio of throughputs after and before the change.
+    """
+
+    part: PartName
+    share: float
+    setting: str
+    why: str
+    most: float
+
+    @property
+    def sentence(self) -> str:
+        """The suggestion in one line: "input 31 %: `launch.cpus_per_worker = 2`: …"."""
+        what = f"`{self.setting}`: {self.why}" if self.setting else self.why
+        gain = f"at most {100 * (self.most - 1):.0f} % more throughput"
+        return f"{self.part} {100 * self.share:.0f} %: {what}; {gain}."
+
+
+def suggestions(diagnosis: Diagnosis) -> list[Suggestion]:
+    """Return suggestions in descending order of their largest possible gain.
+
+    There are none after a single round, whose differences may be chance, and none if workers shared cores.
+    """
+    if diagnosis.oversubscribed:
+        return []
+    whole_input = LostPart(name="input", share=diagnosis.input, seconds=0.0)
+    suggested: list[Suggestion] = []
+    for part in diagnosis.parts:
+        share = (whole_input if part.name == "input" else part).share
+        if share.value < LEAST or (share.low or 0) <= 0:
+            continue
+        for setting, why in _against(part.name, diagnosis):
+            reduced = 0.5 * share.value if setting.startswith("train.batch_size") else share.value
+            most = 1 / (1 - min(reduced, 0.99))
+            suggested.append(Suggestion(part.name, share.value, setting, why, most))
+    return sorted(suggested, key=lambda suggestion: (-suggestion.most, -suggestion.share))
+
+
+def _against(part: PartName, diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    """Return settings that reduce a part, each with its effect."""
+    terms = diagnosis.terms
+    batch = f"train.batch_size = {2 * terms.batch_size}"
+    match part:
+        case "input":
+            return _against_input(diagnosis)
+        case "exchange":
+            return [
+                (batch, "sums gradients half as often for the same samples; watch quality"),
+                ("sweep.strategy", "other strategies sum by other means: measure them as well"),
+            ]
+        case "imbalance":
+            return [("", _imbalance(diagnosis))]
+        case "contention":
+            what = "memory bandwidth, caches and clocks" if terms.device == "cpu" else "the node"
+            return [("", f"workers of a node share {what}: put fewer on each, over more nodes")]
+        case "fixed":
+            calls = [("train.steps_per_call = 8", "starts eight steps by one call")]
+            larger = "spreads what a step costs beside its samples over twice as many; watch quality"
+            return [*(calls if terms.steps_per_call == 1 else []), (batch, larger)]
+    return []
+
+
+def _against_input(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    terms, settings = diagnosis.terms, []
+    free = terms.cores // diagnosis.workers
+    if terms.encoded:
+        settings.append(('data.storage = "arrays"', "decodes once instead of in every epoch"))
+    if free > terms.cpus_per_worker:
+        setting = f"launch.cpus_per_worker = {min(free, 2 * terms.cpus_per_worker)}"
+        settings.append((setting, f"gives loaders idle cores of this machine ({terms.cores} cores)"))
+    return settings or [("", "no core is left for loaders: use nodes with more cores per worker")]
+
+
+def _imbalance(diagnosis: Diagnosis) -> str:
+    slow = slow_rank(diagnosis)
+    if slow is None:
+        return "no rank is slow all the time, but in each step one is: leave a core for the system"
+    cores = ", ".join(map(str, slow.cpus[:8])) + ", …" * (len(slow.cpus) > 8)
+    return (
+        f"rank {slow.rank} on {slow.host} (core{'s' * (len(slow.cpus) != 1)} {cores}) takes "
+        f"{slow.ratio.value:.2f} times as long as the others: see what else computes there, and its clock"
+    )
+
+
 MOST_RANKS = 16
 PARTS = {
     "input": (
-        "Input", "waiting for batches, and loaders that take cores, beyond what one worker loses to them",
+        "Input",
+        "waiting for batches, and loaders that take cores, beyond what one worker loses to them",
     ),
-    "exchange": ("Exchange", "summing gradients over workers, as far as it is not hidden behind computing"),
+    "exchange": ("Exchange", "summing gradients over workers, as far as it does not overlap with computing"),
     "imbalance": ("Imbalance", "each step waits for its slowest worker"),
     "contention": (
-        "Contention", "workers of a node that slow each other down: memory bandwidth, caches, clocks",
+        "Contention",
+        "workers of a node that slow each other down: memory bandwidth, caches, clocks",
     ),
     "fixed": ("Fixed cost", "time of a step that does not depend on the size of its slice"),
     "rest": (
         "Rest",
         "not separated by the ablations: several workers in one process, threads of the exchange",
     ),
-}  # fmt: skip
+}
 """Title and meaning of each part."""
 HOW = (
     "Short ablations of the point ran in turn on the same cores and GPUs, each with one part left out: "
@@ -60,15 +166,8 @@ HOW = (
 )
 
 
-@dataclass(frozen=True)
-class StoredDiagnosis:
-    """A diagnosis compared with its study.
-
-    Attributes:
-        diagnosis: The stored diagnosis.
-        changed: Whether the point has changed since, or is no longer in the study.
-        measured: E(n) of the point from the study's own runs; empty if unknown.
-    """
+class StoredDiagnosis(NamedTuple):
+    """A diagnosis; whether its point has changed since or is gone; E(n) from the study's own runs."""
 
     diagnosis: Diagnosis
     changed: bool = False
@@ -91,19 +190,16 @@ def diagnosis_section(findings: "Findings") -> Section | None:
     return section_of(stored_diagnosis(known[0], StudyFolder.open(findings.folder), findings.rows))
 
 
-def rendered(stored: StoredDiagnosis, form: str, width: int = 120) -> str:
-    """Return a diagnosis as text with a final newline; `form` is "table", "json", "markdown" or "html"."""
+def rendered(stored: StoredDiagnosis, form: Literal["table", "json"], width: int = 120) -> str:
+    """Return a diagnosis as text with a final newline."""
     if form == "json":
         record = stored.diagnosis.model_dump(mode="json")
         record |= {"changed": stored.changed, "measured_efficiency": asdict(stored.measured)}
-        record["advice"] = [
-            asdict(suggestion) | {"sentence": suggestion.sentence}
-            for suggestion in suggestions(stored.diagnosis)
-        ]
+        advice = suggestions(stored.diagnosis)
+        record["advice"] = [change._asdict() | {"sentence": change.sentence} for change in advice]
         return json.dumps(record, indent=1) + "\n"
     section = section_of(stored)
-    document = Document(section.title, section.blocks)
-    return terminal(document, width) if form == "table" else render_document(document, form)
+    return terminal(Document(section.title, section.blocks), width)
 
 
 def section_of(stored: StoredDiagnosis) -> Section:
@@ -112,7 +208,9 @@ def section_of(stored: StoredDiagnosis) -> Section:
     drawing = Drawing(partial(waterfall, diagnosis))
     blocks: list[Block] = [Paragraph(_headline(stored)), drawing, _parts(diagnosis)]
     advice = tuple(suggestion.sentence for suggestion in suggestions(diagnosis))
-    if advice:
+    if diagnosis.oversubscribed:
+        blocks.append(Paragraph("So nothing is advised. Diagnose it where every worker has its own cores."))
+    elif advice:
         blocks += [Paragraph("What to change, the largest possible gain first:"), Items(advice, ordered=True)]
     elif diagnosis.rounds == 1:
         text = "A single round cannot distinguish a difference from chance, so nothing is advised."
@@ -141,7 +239,7 @@ def _headline(stored: StoredDiagnosis) -> str:
     if stored.measured.value is not None:
         text += f" The study's own runs measured {with_interval(stored.measured.scaled(100), 1)} %."
     if diagnosis.oversubscribed:
-        text += f" Its times do not count: {diagnosis.oversubscribed}."
+        text += f" Its times are excluded: {diagnosis.oversubscribed}."
     if stored.changed:
         text += " The study has changed since: diagnose it again."
     return text
@@ -156,9 +254,11 @@ def _parts(diagnosis: Diagnosis) -> Table:
     lost = f"{100 * (1 - diagnosis.efficiency.value):.1f} %"
     rows.append(("Together", lost, slower, f"1 − E({diagnosis.workers})"))
     headings = (
-        Heading("Part", numeric=False), Heading("Share of a step"), Heading("Time", "ms", "ms"),
+        Heading("Part", numeric=False),
+        Heading("Share of a step"),
+        Heading("Time", "ms", "ms"),
         Heading("Meaning", numeric=False),
-    )  # fmt: skip
+    )
     return Table(headings, tuple(rows), name="diagnosis-parts")
 
 
@@ -167,21 +267,29 @@ def _ranks(diagnosis: Diagnosis) -> Table:
     slowest = sorted(diagnosis.ranks, key=lambda rank: -rank.seconds)[:MOST_RANKS]
     rows = tuple(
         (
-            f"{rank.rank}" + " (slow)" * (rank == slow), rank.host,
+            f"{rank.rank}" + " (slow)" * (rank == slow),
+            rank.host,
             ", ".join(map(str, rank.cpus[:8])) + ", …" * (len(rank.cpus) > 8),
-            number(1e3 * rank.seconds, 3), with_interval(_estimate(rank.ratio), 3),
+            number(1e3 * rank.seconds, 3),
+            with_interval(_estimate(rank.ratio), 3),
         )
         for rank in sorted(slowest, key=lambda rank: rank.rank)
-    )  # fmt: skip
+    )
     headings = (
-        Heading("Rank", numeric=False), Heading("Host", numeric=False), Heading("Cores", numeric=False),
-        Heading("Computing", "ms", "ms"), Heading("Over the others'"),
-    )  # fmt: skip
+        Heading("Rank", numeric=False),
+        Heading("Host", numeric=False),
+        Heading("Cores", numeric=False),
+        Heading("Computing", "ms", "ms"),
+        Heading("Over the others'"),
+    )
     caption = f"A step's computing with the others, the slowest {len(rows)} of {len(diagnosis.ranks)} ranks"
     return Table(headings, rows, caption=caption, name="diagnosis-ranks")
 
 
 def _percent(interval: IntervalRecord) -> str:
+    low, high = interval.low, interval.high
+    if low is not None and high is not None and low < 0 < high and high - low > 1:
+        return "not resolved"
     return with_interval(_estimate(interval).scaled(100), 1) + " %"
 
 

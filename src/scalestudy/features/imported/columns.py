@@ -1,11 +1,14 @@
-"""Find the columns of an imported table by their names or the user's options."""
+"""Find the columns of an imported table by their names or options, and a log's run by its file name."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, cast
 
-from scalestudy.study.metrics import Better, known
+from scalestudy.config.metrics import Better, known
+from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.plugins.strategies import REGISTRY
 from scalestudy.util.errors import UserError
 from scalestudy.util.escaping import printable
 
@@ -89,7 +92,9 @@ def named_columns(header: Sequence[str], metric: str) -> list[str]:
 
 
 def quality_column(header: Sequence[str], metric: str | None) -> str | None:
-    """Return the column of the quality: `metric`, else a known metric to maximise, preferably of validation.
+    """Return the column of the quality: `metric`, else a known one, preferably of validation.
+
+    Metrics to maximise come before errors, and a loss comes last; that of the training data is none.
 
     Raises:
         UserError: Several metrics match, or there is no column `metric`.
@@ -100,6 +105,9 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
             raise UserError(f"a column {shown(metric)!r}", listed(header), "Correct --metric.")
         return next((name for name in named if _is_validation(name)), named[0])
     metrics = [name for name in header if known(metric_name(name)).better == "higher"]
+    errors = [name for name in header if known(metric_name(name)).better == "lower"]
+    metrics = metrics or [name for name in errors if metric_name(name) != "loss"]
+    metrics = metrics or [name for name in errors if _is_validation(name)]
     fitting = [name for name in metrics if _is_validation(name)] or metrics
     if len(fitting) > 1:
         raise UserError(
@@ -137,8 +145,9 @@ class ImportOptions:
         columns: Column name by role, such as {"workers": "NCORES"}; takes precedence over names in the file.
         strategy: Strategy of runs whose file does not state it.
         workers: Number of workers of runs whose file does not state it.
-        metric: Column (or TensorBoard tag) of the quality, or the name of the metric in the column `quality`.
+        metric: Column of the quality, or the name of the metric in the column `quality`.
         better: Whether higher or lower quality is better, if the metric is unknown.
+        margin: Accepted loss of quality; if None, the default.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -146,16 +155,21 @@ class ImportOptions:
     workers: int | None = None
     metric: str | None = None
     better: Better | None = None
+    margin: QualityMargin | None = None
 
 
 def options_of(
-    columns: Sequence[str] = (), strategy: str | None = None, workers: int | None = None,
-    metric: str | None = None, better: str | None = None,
-) -> ImportOptions:  # fmt: skip
+    columns: Sequence[str] = (),
+    strategy: str | None = None,
+    workers: int | None = None,
+    metric: str | None = None,
+    better: str | None = None,
+    margin: str | None = None,
+) -> ImportOptions:
     """Return `ImportOptions` from command-line values, with `columns` such as ["workers=NCORES"].
 
     Raises:
-        UserError: A column's role or the value of `better` is unknown.
+        UserError: A column's role, the value of `better` or the margin is unknown.
     """
     pairs = {}
     for text in columns:
@@ -169,4 +183,75 @@ def options_of(
         pairs[role] = name
     if better not in (None, "higher", "lower"):
         raise UserError("higher or lower", repr(better), "Correct --better.")
-    return ImportOptions(pairs, strategy, workers, metric, cast(Better | None, better))
+    try:
+        accepted = None if margin is None else QualityMargin.parse(margin if "%" in margin else float(margin))
+    except ValueError:
+        raise UserError(
+            "a number above 0 in units of the metric, or a percentage",
+            repr(margin),
+            "Correct --quality-margin.",
+        ) from None
+    return ImportOptions(pairs, strategy, workers, metric, cast(Better | None, better), accepted)
+
+
+OTHERS = ("fsdp", "deepspeed")
+"""Strategies recognised in file names although no engine here has them."""
+_COUNT = re.compile(
+    r"(?:(?:w|n|np|gpus?|ngpus?|workers?|ranks?)[_=-]?(\d{1,6})|(\d{1,6})[_-]?(?:x?gpus?|workers?|ranks?))"
+)
+_SEED = re.compile(r"(?:s|seed)[_=-]?(\d{1,15})")
+_SPLIT = re.compile(r"[_\-. ]+")
+
+
+class LogName(NamedTuple):
+    """Values read from a name; None if it does not state them."""
+
+    workers: int | None = None
+    strategy: str | None = None
+    seed: int | None = None
+
+
+def run_of_log(path: Path, options: ImportOptions) -> LogName:
+    """Return workers, strategy and seed of a log's run, from the options or else from its name and folders.
+
+    Raises:
+        UserError: Neither states the number of workers.
+    """
+    parts = path.absolute().parts[-3:]
+    name = parse_name((*parts[:-1], path.stem))
+    workers = options.workers or name.workers
+    if workers is None:
+        raise UserError(
+            "a log whose name states its number of workers, such as log_8.csv or run-w8/",
+            shown(path.name),
+            "Rename it, or give one number for all: --workers N.",
+        )
+    return LogName(workers, options.strategy or name.strategy, name.seed)
+
+
+def parse_name(parts: tuple[str, ...]) -> LogName:
+    """Read workers, strategy and seed from the parts of a path, starting with the last.
+
+    A bare number in the last part is the number of workers (`log_8`) if no number there is marked as such.
+    Two different bare numbers are ambiguous and ignored.
+    """
+    known = {name: name for name in OTHERS}
+    known |= {word: row.name for row in REGISTRY.items() for word in (row.name, *row.aliases)}
+    workers = strategy = seed = None
+    for part in reversed(parts):
+        words = [word for word in _SPLIT.split(part.lower()) if word]
+        joined = "_".join(words)
+        strategy = strategy or next((known[word] for word in words if word in known), None)
+        if workers is None:
+            counts = {int(found[1] or found[2]) for found in _whole_words(_COUNT, joined)}
+            if part == parts[-1]:
+                counts = counts or {int(word) for word in words if re.fullmatch(r"[0-9]{1,6}", word)}
+            workers = counts.pop() if len(counts) == 1 and min(counts) > 0 else None
+        if seed is None:
+            seeds = {int(found[1]) for found in _whole_words(_SEED, joined)}
+            seed = seeds.pop() if len(seeds) == 1 else None
+    return LogName(workers, strategy, seed)
+
+
+def _whole_words(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    return list(re.finditer(rf"(?:(?<=_)|^)(?:{pattern.pattern})(?=_|$)", text))

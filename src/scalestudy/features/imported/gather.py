@@ -1,21 +1,20 @@
-"""Read files of numbers measured elsewhere into one study, optionally together with one of our own."""
+"""Read files of numbers measured elsewhere into one study, say how they were read, and find the demo's."""
 
 import glob
 import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from scalestudy.analysis.findings import Findings, analyse
-from scalestudy.analysis.read import read_study
+from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, Run, key_of_run
 from scalestudy.features.imported.columns import ImportOptions, shown
-from scalestudy.features.imported.section import about
 from scalestudy.features.imported.table import SUFFIXES, UNNAMED, Reading, read_table
-from scalestudy.features.imported.tensorboard import MARK, read_events, require_tensorboard, run_folder
-from scalestudy.study.store import StudyFolder
+from scalestudy.report.document import Items, Section
 from scalestudy.util.errors import UserError
 from scalestudy.util.escaping import printable
 
@@ -34,39 +33,22 @@ class Imported:
 
 
 def import_findings(
-    sources: Sequence[str],
-    options: ImportOptions | None = None,
-    folder: StudyFolder | None = None,
-    target_quality: float | None = None,
+    sources: Sequence[str], options: ImportOptions | None = None, target_quality: float | None = None
 ) -> Findings:
     """Read and analyse numbers that were measured elsewhere.
 
     Args:
         sources: Files, folders and patterns.
         options: How to read them.
-        folder: Our own study to show with them; the swept key `source` then names the study of each row.
         target_quality: Quality for the time to quality. If None, that of one worker less the margin.
 
     Raises:
         UserError: As in `gather`.
     """
-    imported = gather(sources, options)
+    imported, margin = gather(sources, options), options.margin if options else None
     files = {run.source.file for run in imported.runs if run.source}
     name = Path(*files).stem if len(files) == 1 else "Imported numbers"
-    if folder is None:
-        findings = analyse(name, imported.runs, target_quality=target_quality)
-    else:
-        ours = read_study(folder)
-        theirs = "imported" if ours.name == name else name
-        runs = [
-            *(_with_swept(run, {SOURCE: ours.name}) for run in ours.runs),
-            *(_with_swept(run, {SOURCE: theirs} | run.result.swept) for run in imported.runs),
-        ]
-        planned = [
-            replace(point, swept=tuple(sorted((*point.swept, (SOURCE, ours.name))))) for point in ours.planned
-        ]
-        both = f"{ours.name} and {theirs}"
-        findings = analyse(both, runs, planned, ours.target, target_quality=target_quality)
+    findings = analyse(name, imported.runs, target_quality=target_quality, margin=margin)
     return replace(findings, readings=(*about(findings), *imported.readings))
 
 
@@ -81,8 +63,6 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
     read: list[tuple[str, Reading]] = []
     left: list[str] = []
     for (path, named), label in zip(paths.items(), _labels(list(paths)), strict=True):
-        if path.is_dir():
-            require_tensorboard()
         try:
             read.append((label, _read(path, label, options)))
         except UserError as error:
@@ -91,7 +71,7 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
             left.append(f"{label}: {error.received}")
     if not read:
         raise UserError(
-            f"a file of numbers: {', '.join(SUFFIXES)} or TensorBoard events",
+            f"a file of numbers: {', '.join(SUFFIXES)}",
             f"none among {len(paths)} files: {_named(left)}",
             "See docs/guides/imported.md.",
         )
@@ -101,11 +81,9 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
 
 
 def _read(path: Path, label: str, options: ImportOptions) -> Reading:
-    if path.is_dir():
-        return read_events(path, label, options)
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(
-            f"a file of numbers: {', '.join(SUFFIXES)} or TensorBoard events",
+            f"a file of numbers: {', '.join(SUFFIXES)}",
             f"{label}, which is none of these",
             "Write a CSV file with the columns strategy, workers, training_seconds.",
         )
@@ -113,16 +91,15 @@ def _read(path: Path, label: str, options: ImportOptions) -> Reading:
 
 
 def paths_of(sources: Sequence[str]) -> dict[Path, bool]:
-    """Return each file or folder of event files to read once, in order, and whether the user named it.
+    """Return each file to read once, in order, and whether the user named it.
 
     Raises:
         UserError: A source does not exist, or is a pipe, a device, an empty folder or a folder of a study.
     """
     paths: dict[Path, tuple[Path, bool]] = {}
     for source in sources:
-        for file, named in _files(source):
-            path = run_folder(file) if MARK in file.name else file
-            paths.setdefault(path.resolve(), (path, named and path == file))
+        for path, named in _files(source):
+            paths.setdefault(path.resolve(), (path, named))
     return dict(paths.values())
 
 
@@ -149,7 +126,7 @@ def _files_in(folder: Path) -> list[Path]:
         raise UserError(
             "numbers measured elsewhere after --from",
             f"{printable(str(folder))}, the folder of a study",
-            "Put it before the options: scalestudy report DIR --from FILE",
+            "Compare them: scalestudy compare FILE DIR",
         )
     paths = [path.relative_to(folder) for path in folder.rglob("*")]
     visible = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
@@ -214,3 +191,59 @@ def _sentences(read: Sequence[tuple[str, Reading]]) -> list[str]:
 def _named(items: Sequence[str]) -> str:
     rest = f"; and {len(items) - MOST_NAMED} more" if len(items) > MOST_NAMED else ""
     return "; ".join(items[:MOST_NAMED]) + rest
+
+
+_BASES: dict[Basis, str] = {
+    "throughput": "their stated throughputs",
+    "epoch": "the mean times of an epoch, without the first, assuming that all epochs processed as many"
+    " samples",
+    "training": "whole training times, assuming that all runs did the same work",
+}
+
+
+def section(findings: Findings) -> Section | None:
+    """Return how the files were read; None if nothing was imported."""
+    if not findings.readings:
+        return None
+    return Section("How the numbers were read", (Items(findings.readings),), name="readings")
+
+
+def about(findings: Findings) -> list[str]:
+    """Return what is unknown and assumed about imported runs, in sentences; empty if there are none."""
+    imported = [run for run in findings.runs if run.foreign]
+    if not imported:
+        return []
+    sentences = [
+        "All runs were measured elsewhere. It is not known whether each sample counts once, whether all"
+        " runs saw the same batches, whether times exclude start-up, compilation and evaluation, and whether"
+        " the quality is that of the saved model on the whole validation set.",
+    ]
+    bases = dict.fromkeys(row.basis for row in findings.rows if row.source and row.speed.steady.value)
+    sentences += [f"Their speed-up is the ratio of {_BASES[basis]}." for basis in bases]
+    unseeded = sum(run.result.seed is None for run in imported)
+    if unseeded:
+        sentences.append(
+            f"The seeds of {unseeded} of them are unknown, so their qualities are compared unpaired."
+        )
+    return sentences
+
+
+NAME = "published-unet"
+"""Name of the study, of its table and of its page."""
+
+
+def table() -> Path:
+    """Return the path of its table: one run per row, with the training time in seconds and the IoU."""
+    return Path(str(resources.files("scalestudy.features.imported").joinpath(f"{NAME}.csv")))
+
+
+def published_findings() -> Findings:
+    """Analyse the table as `report --from` does. The first reading names its source."""
+    findings = import_findings([str(table())])
+    return replace(findings, readings=(source(), *findings.readings))
+
+
+def source() -> str:
+    """Return the source of the numbers: the comment at the head of the table."""
+    lines = table().read_text().splitlines()
+    return " ".join(line.removeprefix("# ") for line in lines if line.startswith("#"))

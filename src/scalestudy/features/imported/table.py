@@ -1,4 +1,4 @@
-"""Read tables (CSV, JSON, Parquet) with one row per run or per epoch, and logs of one run."""
+"""Read tables (CSV, JSON) with one row per run or per epoch, and logs of one run."""
 
 import csv
 import json
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalestudy.analysis.runs import Run, RunSource
+from scalestudy.config.metrics import known
 from scalestudy.features.imported.columns import (
     TIMES,
     ImportedColumn,
@@ -18,12 +19,11 @@ from scalestudy.features.imported.columns import (
     named_columns,
     normalised,
     quality_column,
+    run_of_log,
     shown,
 )
-from scalestudy.features.imported.log_names import run_of_log
-from scalestudy.study.metrics import known
-from scalestudy.study.records import EpochOutcome, Outcome
-from scalestudy.study.strategies import DEFAULT
+from scalestudy.plugins.strategies import DEFAULT
+from scalestudy.store.records import EpochOutcome, Outcome
 from scalestudy.util.errors import UserError
 
 UNNAMED = "unnamed"
@@ -31,11 +31,11 @@ UNNAMED = "unnamed"
 PUBLISHED = {"time_per_epoch", "loss", "lr", "training_time", "test_time"}
 """Columns of a published study. Its logs of TensorFlow's own strategy (`log_8.csv`) do not name it."""
 TEXTS = ("strategy", "metric", "better", "oversubscribed")
+BATCHES = ("batch_size", "batch")
+"""Columns that do not say whether they mean a worker's batch or all workers'; a row is told apart by them."""
 COUNTS = ("workers", "epochs", "per_worker_batch", "global_batch")
 LEAST, MOST = 1e-9, 1e15
 """Times and throughputs outside this range are mistakes and would overflow in ratios and squares."""
-_OURS = {"strategy", "workers", "runs", "global_batch", "speedup_training", "quality_note"}
-"""Columns that identify our own table; its swept keys are between `workers` and `runs`."""
 
 
 class ImportedRow(NamedTuple):
@@ -80,10 +80,11 @@ def _csv_rows(path: Path, skipped: list[str]) -> Iterator[ImportedRow]:
     name, header = shown(path.name), list[str]()
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            for number, line in enumerate(stream, start=1):
-                if not line.strip() or line.lstrip().startswith("#"):
+            lines = csv.reader(stream)
+            for line in lines:
+                cells, number = [cell.strip() for cell in line], lines.line_num
+                if not any(cells) or cells[0].startswith("#"):
                     continue
-                cells = [cell.strip() for cell in next(csv.reader([line]))]
                 if not header:
                     header = cells
                     _refuse_repeated([cell for cell in cells if cell], path)
@@ -123,24 +124,12 @@ def _json_rows(path: Path, _: list[str]) -> Iterator[ImportedRow]:
         yield ImportedRow(None, row)
 
 
-def _parquet_rows(path: Path, _: list[str]) -> Iterator[ImportedRow]:
-    import polars as pl
-
-    try:
-        frame = pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        seen = f"{shown(path.name)}: {shown(str(error))}"
-        raise UserError("a Parquet file", seen, "Write it again, or as CSV.") from error
-    for cells in frame.iter_rows(named=True):
-        yield ImportedRow(None, cells)
-
-
-_FORMS = {".csv": _csv_rows, ".json": _json_rows, ".parquet": _parquet_rows}
+_FORMS = {".csv": _csv_rows, ".json": _json_rows}
 SUFFIXES = tuple(_FORMS)
 
 
 def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
-    """Read the runs of a CSV, JSON or Parquet file; `label` names it in messages and tables.
+    """Read the runs of a CSV or JSON file; `label` names it in messages and tables.
 
     Raises:
         UserError: The file is broken or empty, or a required column is missing or ambiguous.
@@ -176,13 +165,15 @@ def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: Impo
     is_log = "workers" not in columns and bool("epoch" in columns or timed)
     by_epoch = is_log or "epoch" in columns
     defaults: dict[str, Any] = {
-        "strategy": options.strategy, "workers": options.workers, "metric": metric, "better": options.better,
-    }  # fmt: skip
+        "strategy": options.strategy,
+        "workers": options.workers,
+        "metric": metric,
+        "better": options.better,
+    }
     if is_log:
         name = run_of_log(path, options)
-        native = {normalised(column) for column in header} >= PUBLISHED
-        defaults |= {"workers": name.workers, "seed": name.seed}
-        defaults["strategy"] = name.strategy or (DEFAULT if native else None)
+        native = DEFAULT if {normalised(column) for column in header} >= PUBLISHED else None
+        defaults |= name._asdict() | {"strategy": name.strategy or native}
     file = shown(path.name)
     if "workers" not in columns and defaults["workers"] is None:
         action = "Name it: --column workers=NAME, or say the number for all: --workers N."
@@ -190,8 +181,14 @@ def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: Impo
     if not columns.keys() & {*TIMES, "throughput", "quality", "loss"}:
         wanted = f"a column of {file} for training_seconds, throughput or quality"
         raise UserError(wanted, listed(header), "Name the column: --column training_seconds=NAME.")
-    swept = _swept(header, {column.name for column in columns.values()})
+    used = {column.name for column in columns.values()}
+    swept = [
+        name
+        for name in header
+        if name not in used and ("." in name.strip(".") or normalised(name) in BATCHES)
+    ]
     parsed, skipped = _parse(rows, columns, swept, defaults)
+    _sweep_batches(parsed)
     if not parsed:
         raise UserError("a row with numbers", f"none in {file}: {skipped[0]}", "Correct its rows.")
     if by_epoch:
@@ -199,14 +196,8 @@ def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: Impo
         runs = [_run_of_epochs(label, group, at_end) for group in _by_run(path, parsed)]
     else:
         runs = [_run(label, [row], row.values) for row in parsed]
-    remarks = _remarks(rows, header, columns, swept, by_epoch)
+    remarks = _remarks(header, columns, swept, by_epoch)
     return Reading(tuple(runs), tuple(remarks), tuple(skipped))
-
-
-def _swept(header: Sequence[str], used: set[str]) -> list[str]:
-    """Return the columns of swept keys: in our own table by position, in others names that contain a dot."""
-    names = header[header.index("workers") + 1 : header.index("runs")] if set(header) >= _OURS else header
-    return [name for name in names if name not in used and (names is not header or "." in name.strip("."))]
 
 
 def _parse(
@@ -233,6 +224,19 @@ def _parse(
             names = {shown(name): _plain(row.cells.get(name)) for name in swept}
             parsed.append(_Parsed(number, row.line, values, names))
     return parsed, skipped
+
+
+def _sweep_batches(rows: Sequence[_Parsed]) -> None:
+    """Tell rows apart whose batches differ at one number of workers, where the table has no swept column."""
+    for role in ("per_worker_batch", "global_batch"):
+        seen: dict[object, set[object]] = defaultdict(set)
+        for row in rows:
+            key = json.dumps([row.values.get("strategy"), row.values["workers"], row.swept], sort_keys=True)
+            seen[key].add(row.values.get(role))
+        if any(len(batches) > 1 for batches in seen.values()):
+            for row in rows:
+                row.swept[role] = row.values.get(role)
+            return
 
 
 def _value(role: str, cell: Any, factor: float) -> Any:
@@ -357,9 +361,11 @@ def _run(
 
 
 def _remarks(
-    rows: Sequence[ImportedRow], header: Sequence[str], columns: Mapping[str, ImportedColumn],
-    swept: Sequence[str], by_epoch: bool,
-) -> list[str]:  # fmt: skip
+    header: Sequence[str],
+    columns: Mapping[str, ImportedColumn],
+    swept: Sequence[str],
+    by_epoch: bool,
+) -> list[str]:
     parts = [
         f"{role} from {shown(column.name)}"
         + (" (in seconds)" if role in TIMES and column.factor == 1 else "")
@@ -370,10 +376,7 @@ def _remarks(
         remarks.append(f"Swept: {', '.join(shown(name) for name in swept)}.")
     used = {column.name for column in columns.values()}
     unused = [name for name in header if name not in used and name not in swept and name.strip()]
-    if set(header) >= _OURS:
-        means = sum((_number(row.cells.get("runs")) or 1) > 1 for row in rows)
-        remarks.append(f"A table of Scalestudy: {means} rows are means, without their intervals.")
-    elif unused:
+    if unused:
         remarks.append(f"Not used: {', '.join(shown(name) for name in unused[:12])}.")
     if by_epoch and not columns.keys() & set(TIMES):
         remarks.append("No column has times, so there is no speed-up.")

@@ -123,27 +123,33 @@ def data_warnings(statistics: Statistics, kind: Kind, classes: Sequence[ClassCou
     split_anew = "Create the split again, or add samples of the class."
     found = (
         (
-            "duplicate-across-splits", across, "image|images in more than one split, pixel for pixel",
+            "duplicate-across-splits",
+            across,
+            "image|images in more than one split, pixel for pixel",
             "Quality would be measured on what was trained on: remove the copies, or keep them together as a "
             "group.",
         ),
         ("class-without-training", untrained, "class|classes without a training sample", split_anew),
         (
-            "duplicate", within, "image|images more than once, pixel for pixel",
+            "duplicate",
+            within,
+            "image|images more than once, pixel for pixel",
             "Remove the copies: they count more than others, and a new split may separate them.",
         ),
         ("class-missing-in-split", unmeasured, "class|classes that a split does not hold", split_anew),
         (
-            "empty-mask", statistics.named(empty) if kind == "masks" else [],
+            "empty-mask",
+            statistics.named(empty) if kind == "masks" else [],
             "mask|masks without any labelled pixel",
             "Right where there is nothing to see; otherwise the mask is missing or was saved empty.",
         ),
         (
-            "constant-image", statistics.named(np.array(statistics.constant)),
+            "constant-image",
+            statistics.named(np.array(statistics.constant)),
             "image|images of a single value",
             "Nothing can be learnt from them: look whether an exposure failed or a file was saved empty.",
         ),
-    )  # fmt: skip
+    )
     serious = ("duplicate-across-splits", "class-without-training")
     return [
         DataWarning(name, _counted(samples, what), action, tuple(samples), name in serious)

@@ -16,21 +16,32 @@ from scalestudy.data.images import pictures
 from scalestudy.data.sources.base import SourceFindings, findings_of
 from scalestudy.data.sources.locate import find_whole
 from scalestudy.data.sources.registry import Kind
-from scalestudy.data.splits.held_out import Fold
-from scalestudy.data.splits.split import SIDES, find_split, make_split, validation_of
+from scalestudy.data.split import SIDES, Fold, find_split, make_split, validation_of
 from scalestudy.data.store.prepare import find_prepared
 from scalestudy.data.types import IGNORE, Array, Ranges, Sample, Size
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning, Statistics, data_warnings
+from scalestudy.report.document import (
+    Block,
+    Document,
+    Heading,
+    Items,
+    Paragraph,
+    Photo,
+    Photos,
+    Section,
+    Table,
+)
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
+    from scalestudy.config.settings import DataSettings
     from scalestudy.data.store.prepared import Prepared
-    from scalestudy.study.settings import DataSettings
+
 
 SIDE = 320
 """Longer side of a picture, in pixels."""
-_HOLDS = {"masks": "images with masks", "classes": "images with one class each"}
+_TYPES = {"masks": "segmentation: images with masks", "classes": "classification: one class for each image"}
 _FITTED = {"pad": "aspect kept, padded", "crop": "aspect kept, cropped", "stretch": "stretched"}
 
 
@@ -61,7 +72,6 @@ class Inspection:
         basis: What was inspected, in words.
         facts: How the source was read, by heading.
         count: Total number of samples.
-        inspected: Number of samples that were read.
         splits: Number of samples by split; empty if they are not split yet.
         sizes: Height and width, number of images, and the first of them; the most frequent size first.
         classes: Classes in their order.
@@ -74,7 +84,6 @@ class Inspection:
     basis: str
     facts: dict[str, str]
     count: int
-    inspected: int
     splits: dict[str, int]
     sizes: list[tuple[Size, int, str]]
     classes: list[ClassCount]
@@ -109,9 +118,13 @@ class _Set:
 
 
 def inspect_data(
-    data: "DataSettings", kind: "Kind | None" = None, base: Path = Path(), *, samples: int = 8,
+    data: "DataSettings",
+    kind: "Kind | None" = None,
+    base: Path = Path(),
+    *,
+    samples: int = 8,
     listener: Listener | None = None,
-) -> Inspection:  # fmt: skip
+) -> Inspection:
     """Inspect every prepared sample of a data set, or every image of its source if it is not prepared.
 
     Args:
@@ -142,13 +155,17 @@ def inspect_data(
     facts = dataset.facts | {"Understood": findings.understood, "Remarks": remarks}
     names = [of_class.name for of_class in classes]
     return Inspection(
-        source=str(data.source), kind=dataset.kind, basis=dataset.basis,
-        facts={name: text for name, text in facts.items() if text}, count=count, inspected=count,
+        source=str(data.source),
+        kind=dataset.kind,
+        basis=dataset.basis,
+        facts={name: text for name, text in facts.items() if text},
+        count=count,
         splits={split: dataset.splits.count(split) for split in SIDES if split in dataset.splits},
-        sizes=list(dataset.sizes), classes=classes,
+        sizes=list(dataset.sizes),
+        classes=classes,
         warnings=[*data_warnings(statistics, dataset.kind, classes), *_sizes_to_fit(dataset, data)],
         pictures=[_picture(dataset.names[row], *chosen[row], names) for row in sorted(chosen)],
-    )  # fmt: skip
+    )
 
 
 def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
@@ -178,12 +195,17 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
         facts["Split"] += "; stored by `scalestudy data prepare`"
     findings = SourceFindings(ready.left_out, understood=ready.understood, remarks=ready.remarks)
     return _Set(
-        kind=ready.kind, basis=f"all {ready.count:,} samples, as prepared in {ready.path}", facts=facts,
-        names=ready.names, groups=ready.groups, splits=splits,
+        kind=ready.kind,
+        basis=f"all {ready.count:,} samples, as prepared in {ready.path}",
+        facts=facts,
+        names=ready.names,
+        groups=ready.groups,
+        splits=splits,
         sizes=ready.size_counts or [((height, width), ready.count, ready.names[0])],
         rows=((np.asarray(ready.inputs[row]), np.asarray(ready.targets[row])) for row in range(ready.count)),
-        class_names=lambda: ready.class_names, findings=lambda: findings,
-    )  # fmt: skip
+        class_names=lambda: ready.class_names,
+        findings=lambda: findings,
+    )
 
 
 def _of_source(data: "DataSettings", base: Path) -> _Set:
@@ -203,14 +225,19 @@ def _of_source(data: "DataSettings", base: Path) -> _Set:
         splits[start:stop] = [split] * (stop - start)
     facts = _facts(data, source.kind, contents.formats, contents.groups, contents.given)
     if contents.given and validation_of(data) not in (None, "given"):
-        facts["Split"] += " when it is prepared; shown here as the source brings it"
+        facts["Split"] += " when it is prepared; shown here as given by the source"
     return _Set(
-        kind=source.kind, basis=f"the source, not prepared yet: all {count:,} images", facts=facts,
-        names=names, groups=contents.groups, splits=splits,
+        kind=source.kind,
+        basis=f"the source, not prepared yet: all {count:,} images",
+        facts=facts,
+        names=names,
+        groups=contents.groups,
+        splits=splits,
         sizes=contents.size_counts or [(contents.input_shape[:2], count, names[0])],
-        rows=_first_pages(source.rows()), class_names=source.class_names,
+        rows=_first_pages(source.rows()),
+        class_names=source.class_names,
         findings=lambda: findings_of(source),
-    )  # fmt: skip
+    )
 
 
 def _first_pages(samples: Iterable[Sample]) -> Iterator[Sample]:
@@ -229,13 +256,13 @@ def _facts(
     size, tile = data.image_size, data.tile
     held = validation_of(data)
     if held in (None, "given") and not given.keys() <= {"train"}:
-        split = "as the source brings it"
+        split = "given by the source"
     else:
         fold = f"fold {held.index} of {held.of}, " if isinstance(held, Fold) else ""
-        test = ", with the test set that the source brings" if "test" in given else ""
-        split = f"{fold}made from the seed{test}"
+        test = ", with the test set of the source" if "test" in given else ""
+        split = f"{fold}random, by the seed{test}"
     return {
-        "Holds": _HOLDS[kind],
+        "Type": _TYPES[kind],
         "Understood": "",
         "Files": formats or "",
         "Stored as": "",
@@ -273,3 +300,81 @@ def _picture(name: str, image: Array, target: Array | int, classes: list[str]) -
         shares = ["nothing labelled"]
     overlay = pictures.within(pictures.overlay(rgb, target), SIDE)
     return SamplePicture(name, f"{size}, {', '.join(shares)}", small, overlay)
+
+
+MOST_SAMPLES = 10
+"""Maximum number of samples listed in a warning; JSON output lists all."""
+MOST_SIZES = 10
+
+
+def inspection_document(inspections: Sequence[Inspection], *, pictured: bool = True) -> Document:
+    """Return a document on one or several data sets; without pictures unless `pictured`."""
+    if len(inspections) == 1:
+        return Document(inspections[0].source, tuple(_blocks(inspections[0], pictured)), "Data set")
+    sections = [
+        Section(inspection.source, tuple(_blocks(inspection, pictured)), f"set-{number}")
+        for number, inspection in enumerate(inspections, start=1)
+    ]
+    return Document("Data sets", tuple(sections))
+
+
+def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
+    yield Paragraph(f"Inspected: {inspection.basis}.")
+    by_split = ", ".join(f"{count:,} {split}" for split, count in inspection.splits.items())
+    samples = f"Samples: {inspection.count:,}" + (f" ({by_split})" if by_split else "")
+    yield Items((*(f"{name}: {text}" for name, text in inspection.facts.items()), samples))
+    yield Section("Warnings", tuple(_warnings(inspection.warnings)))
+    if pictured and inspection.pictures:
+        yield Section("Samples", (Photos(tuple(map(_photo, inspection.pictures))),))
+    yield Section("Classes", (_class_table(inspection),))
+    more = len(inspection.sizes) - MOST_SIZES
+    yield Section(
+        "Sizes", (_size_table(inspection), *([Paragraph(f"And {more:,} more.")] if more > 0 else []))
+    )
+
+
+def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
+    if not warnings:
+        yield Paragraph("None.")
+    for warning in warnings:
+        yield Paragraph(f"{'Serious: ' * warning.serious}{warning.title}. {warning.action}")
+        more = len(warning.samples) - MOST_SAMPLES
+        if warning.samples:
+            yield Items((*warning.samples[:MOST_SAMPLES], *([f"and {more:,} more"] if more > 0 else [])))
+
+
+def _class_table(inspection: Inspection) -> Table:
+    masks = inspection.kind == "masks"
+    splits = list(inspection.classes[0].splits) if inspection.classes else []
+    headings = (
+        Heading("Class", numeric=False),
+        Heading("In masks of" if masks else "Samples"),
+        Heading("Of pixels" if masks else "Share"),
+        *map(Heading, splits),
+    )
+    rows = tuple(
+        (count.name, f"{count.samples:,}", _share(count), *(f"{count.splits[split]:,}" for split in splits))
+        for count in inspection.classes
+    )
+    return Table(headings, rows)
+
+
+def _size_table(inspection: Inspection) -> Table:
+    rows = tuple(
+        (f"{size[0]} x {size[1]}", f"{count:,}", first)
+        for size, count, first in inspection.sizes[:MOST_SIZES]
+    )
+    return Table(
+        (Heading("Height x width"), Heading("Images"), Heading("First of them", numeric=False)), rows
+    )
+
+
+def _photo(picture: SamplePicture) -> Photo:
+    images = [(pictures.png(picture.image), f"Sample {picture.name}: {picture.about}")]
+    if picture.overlay is not None:
+        images.append((pictures.png(picture.overlay), "The same with its mask laid over it"))
+    return Photo(f"{picture.name}: {picture.about}", tuple(images))
+
+
+def _share(count: ClassCount) -> str:
+    return f"{count.share:.1%}" if count.share >= 0.001 or not count.share else f"{count.share:.2g}"

@@ -1,25 +1,25 @@
-"""Evaluate a trained model: loss and metrics over a data set, or a page of its best and worst samples."""
+"""Evaluate a trained model (loss and metrics, or a page of its best and worst samples), or export it."""
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from scalestudy.app.listener import Listener
 from scalestudy.features.predict.find_model import FoundModel
+from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.data.splits.split import Split
+    from scalestudy.data.split import Split
     from scalestudy.data.store.prepared import Prepared
-    from scalestudy.study.model_record import ModelRecord
-    from scalestudy.study.run_folder import RunFolder
+    from scalestudy.store.model_record import ModelRecord
+
 
 SPLITS = ("train", "validation", "test", "all")
 
 
-@dataclass(frozen=True)
-class Evaluated:
+class Evaluated(NamedTuple):
     """Loss and metrics of a model over the samples of a split."""
 
     model: str
@@ -46,22 +46,18 @@ def evaluate(
     import numpy as np
 
     from scalestudy.features.predict.job import ModelJob, computed, device_for
-    from scalestudy.study.engines import engine_traits
 
-    suffixes = engine_traits(model.record.engine).model_suffixes
-    if model.record.inputs != "scaled" or model.path.suffix not in suffixes:
-        raise UserError(
-            f"a run, or a {' or '.join(suffixes)} file of its folder",
-            f"{model.path}, which was exported for other programs",
-            "Name the run that trained it, whose task has the loss and the metrics.",
-        )
     prepared, rows, name, data = _data(model, source, split, listener)
     classes = matched(model.record, prepared, data)
     job = ModelJob(
-        action="evaluate", model=str(model.path.absolute()), record=model.record,
-        device=device_for(device, 1), prepared=str(prepared.path), rows=np.asarray(rows).tolist(),
+        action="evaluate",
+        model=str(model.path.absolute()),
+        record=model.record,
+        device=device_for(device),
+        prepared=str(prepared.path),
+        rows=np.asarray(rows).tolist(),
         classes=classes,
-    )  # fmt: skip
+    )
     with computed(job, "Evaluating", len(rows), listener, _count) as (_, answer):
         return Evaluated(model.label, data, name, answer["samples"], answer["results"], answer["matrices"])
 
@@ -94,21 +90,15 @@ def matched(record: "ModelRecord", prepared: "Prepared", name: str) -> list[int]
     return [ours.index(label) for label in theirs]
 
 
-def own_data(model: FoundModel) -> "tuple[Prepared, Split, RunFolder]":
-    """Return the prepared data set of a run, its split, and the run.
+def own_data(model: FoundModel) -> "tuple[Prepared, Split]":
+    """Return the prepared data set of a run, and its split.
 
     Raises:
-        UserError: If the model does not belong to a run, or the run's data no longer exist.
+        UserError: If the run's data no longer exist.
     """
-    from scalestudy.data.splits.split import Split
+    from scalestudy.data.split import Split
     from scalestudy.data.store.prepared import Prepared
 
-    if model.run is None:
-        raise UserError(
-            "--data, or a run with its own data",
-            f"{model.path} alone",
-            "Name a data set with --data, or the run's folder.",
-        )
     files = model.run.point().needed_files()
     try:
         prepared = Prepared.open(files.prepared)
@@ -118,7 +108,7 @@ def own_data(model: FoundModel) -> "tuple[Prepared, Split, RunFolder]":
             error.received,
             "Prepare it again (`scalestudy data prepare STUDY`), or name the data with --data.",
         ) from error
-    return prepared, Split.load(files.split), model.run
+    return prepared, Split.load(files.split)
 
 
 def prepared_like(record: "ModelRecord", source: str, listener: Listener) -> "Prepared":
@@ -128,12 +118,13 @@ def prepared_like(record: "ModelRecord", source: str, listener: Listener) -> "Pr
         UserError: If the source does not exist, or is of another kind.
     """
     from scalestudy.app.prepare import prepare_data
+    from scalestudy.config.settings import DataSettings
     from scalestudy.data.store.prepared import Prepared
-    from scalestudy.study.settings import DataSettings
 
     settings = {key: value for key, value in record.data.items() if key in DataSettings.model_fields}
-    # The study's cache may be relative to the study file, whose folder is unknown here.
-    data = DataSettings.model_validate(settings | {"source": source, "validation": None, "cache": None})
+    # The cache may be relative to the study file, whose folder is unknown here. A record must not name code.
+    left_out = {"validation": None, "cache": None, "read": None}
+    data = DataSettings.model_validate(settings | left_out | {"source": source})
     kind = record.kind if record.kind in ("masks", "classes") else None
     folder, _, _ = prepare_data(data, kind, Path(), listener)  # type: ignore[arg-type]
     return Prepared.open(folder)
@@ -147,28 +138,33 @@ def write_gallery(
     The page shows `samples` samples of each kind: best, median and worst, by loss and by quality.
 
     Raises:
-        UserError: If the model is not that of a run, its data no longer exist, or writing the page fails.
+        UserError: If the data of the run no longer exist, or writing the page fails.
         RunError: If the process failed.
     """
+    from scalestudy.config.metrics import known
     from scalestudy.features.predict.job import ModelJob, computed, device_for
     from scalestudy.report.details import gallery_document
     from scalestudy.report.write_document import check_page_name, write_document
-    from scalestudy.study.gallery_record import GalleryRecord
-    from scalestudy.study.metrics import known
+    from scalestudy.store.gallery_record import GalleryRecord
 
     if not 1 <= samples <= 20:
         raise UserError("1 to 20 samples of each kind", f"{samples}", "Correct --number.")
     check_page_name(out)
     if out.is_dir() or not out.parent.is_dir():
         raise UserError("a file in an existing folder for the page", f"{out}", "Name another with --out.")
-    prepared, split, run = own_data(model)
-    rows, result = split.validation.tolist(), run.result()
+    prepared, split = own_data(model)
+    rows, result = split.validation.tolist(), model.run.result()
     metric = model.record.metric or (result.metric if result else "")
     job = ModelJob(
-        action="gallery", model=str(model.path.absolute()), record=model.record,
-        device=device_for(device, 1), prepared=str(prepared.path), rows=rows, samples=samples,
+        action="gallery",
+        model=str(model.path.absolute()),
+        record=model.record,
+        device=device_for(device),
+        prepared=str(prepared.path),
+        rows=rows,
+        samples=samples,
         better=(result.better if result else None) or known(metric).better,
-    )  # fmt: skip
+    )
     with computed(job, "Judging", len(rows), listener) as (_, answer):
         record = GalleryRecord.model_validate(answer)
     try:
@@ -184,12 +180,12 @@ def _data(
     model: FoundModel, source: str | None, split: str | None, listener: Listener
 ) -> "tuple[Prepared, Sequence[int], str, str]":
     """Return the prepared set, its rows to evaluate, the name of the split, and the name of the data."""
-    from scalestudy.data.splits.split import make_split
+    from scalestudy.data.split import make_split
 
     if split is not None and split not in SPLITS:
         raise UserError(f"--split {', '.join(SPLITS)}", repr(split), "Choose one of these.")
     if source is None:
-        prepared, parts, _ = own_data(model)
+        prepared, parts = own_data(model)
         name, data = split or "validation", str(model.record.data.get("source") or prepared.path)
     else:
         prepared = prepared_like(model.record, source, listener)
@@ -217,7 +213,7 @@ def _data(
 
 def _is_own(model: FoundModel, prepared: "Prepared") -> bool:
     try:
-        return model.run is not None and own_data(model)[0].fingerprint == prepared.fingerprint
+        return own_data(model)[0].fingerprint == prepared.fingerprint
     except UserError:
         return False
 
@@ -225,3 +221,68 @@ def _is_own(model: FoundModel, prepared: "Prepared") -> bool:
 def _count(folder: Path) -> int:
     file = folder / "progress"
     return int(file.read_text()) if file.exists() else 0
+
+
+def export_model(
+    model: FoundModel,
+    out: Path,
+    form: str | None,
+    listener: Listener,
+    *,
+    force: bool = False,
+) -> Path:
+    """Export a run's model, and return the JSON file of its classes and preprocessing, written next to it.
+
+    `form` is a format of its engine: "keras", "savedmodel" (`out` is a folder), "onnx" or "pt2"; by default
+    that of the suffix of `out`. `force` replaces existing files.
+
+    Raises:
+        UserError: If the model cannot be written there, or in this format.
+        RunError: If the process failed.
+    """
+    from scalestudy.features.predict.job import ModelJob, computed
+    from scalestudy.util.files import write_atomically
+
+    forms = engine_traits(model.record.engine).export_forms
+    form = form or next((name for name in forms if forms[name] == out.suffix), next(iter(forms)))
+    _refuse(model, out, form, force=force)
+    record = model.record.model_copy(update={"inputs": "stored"})
+    job = ModelJob(
+        action="export", model=str(model.path.absolute()), record=record, out=str(out.absolute()), form=form
+    )
+    with computed(job, f"Exporting as {form}", 1, listener):
+        pass
+    beside = metadata_path(out)
+    write_atomically(beside, record.model_dump_json(indent=1) + "\n")
+    return beside
+
+
+def metadata_path(out: Path) -> Path:
+    """Return the path of the JSON file next to an exported model."""
+    return out.with_name(f"{out.name}.json")
+
+
+def _refuse(model: FoundModel, out: Path, form: str, *, force: bool) -> None:
+    suffixes = engine_traits(model.record.engine).export_forms
+    if form not in suffixes:
+        raise UserError(f"--format {', '.join(suffixes)}", repr(form), "Choose one of these.")
+    kept = model.run.path
+    if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(kept)):
+        raise UserError("a target outside the run's folder", f"{out}, in {kept}", "Name another with --out.")
+    suffix = suffixes[form]
+    if out.suffix != suffix and (suffix or out.suffix in suffixes.values()):
+        raise UserError(
+            f"a file that ends in {suffix}" if suffix else "a folder's name for a SavedModel",
+            f"{out}",
+            "Correct --out, or --format.",
+        )
+    if not out.absolute().parent.is_dir():
+        raise UserError("a folder to write to", f"{out.parent}, which does not exist", "Make it first.")
+    present = [path for path in (out, metadata_path(out)) if path.exists()]
+    ours = out.is_file() or not out.exists() or (out / "saved_model.pb").exists() or not any(out.iterdir())
+    if present and (not force or not ours):
+        raise UserError(
+            "a new file",
+            f"{' and '.join(map(str, present))}, which exist{'s' * (len(present) == 1)}",
+            "Name another with --out" + (", or replace them with --force." if ours else "."),
+        )

@@ -1,11 +1,7 @@
-"""Find a trained model: of a run, of the best run of a study, or in an exported file."""
+"""Find a trained model: of a run, or of the best run of a study."""
 
-import contextlib
 import math
-import os
-import pwd
-import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +9,9 @@ from typing import TYPE_CHECKING
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.study.model_record import ModelRecord
-    from scalestudy.study.records import Result
-    from scalestudy.study.run_folder import RunFolder
+    from scalestudy.store.model_record import ModelRecord
+    from scalestudy.store.records import Result
+    from scalestudy.store.run_folder import RunFolder
 
 WEIGHTS = ("last", "best")
 
@@ -27,34 +23,36 @@ class FoundModel:
     path: Path
     record: "ModelRecord"
     label: str
-    run: "RunFolder | None" = None
-    """None for an exported model."""
+    run: "RunFolder"
     notes: tuple[str, ...] = ()
     """Remarks on the choice."""
 
 
-def find_model(path: Path, *, point: str | None = None, weights: str = "last") -> FoundModel:
+def find_model(
+    path: Path, *, point: str | None = None, weights: str = "last", task: Path | None = None
+) -> FoundModel:
     """Find a model.
 
-    `path` is the folder of a run, point or study, a study file, or a model file. For a study, the best run is
-    chosen unless `point` names a point. `weights` are those of the "last" or the "best" epoch.
+    `path` is the folder of a run, point or study, or a study file. For a study, the best run is chosen unless
+    `point` names a point. `weights` are those of the "last" or the "best" epoch. `task` is the
+    model's task file, whose code may run; otherwise only code that this user has trained with may.
 
     Raises:
         UserError: If there is no model.
     """
-    from scalestudy.study.run_folder import NAME, RunFolder
+    from scalestudy.store.run_folder import NAME, RunFolder
 
     if weights not in WEIGHTS:
         raise UserError("--weights last or best", repr(weights), "Choose one of these.")
     if not path.exists():
         raise UserError(
-            "a run folder, a study, or an exported model",
+            "a run folder or a study",
             f"{path}, which does not exist",
             "Correct the path; `scalestudy status STUDY` lists the runs.",
         )
     if path.suffix == ".toml":
-        from scalestudy.study.parse import load_study
-        from scalestudy.study.store import default_folder
+        from scalestudy.config.parse import load_study
+        from scalestudy.store.study_folder import default_folder
 
         file, path = path, default_folder(path, load_study(path).name)
         if not (path / "study.json").exists():
@@ -71,42 +69,47 @@ def find_model(path: Path, *, point: str | None = None, weights: str = "last") -
     elif runs:
         found = _of_run(_newest(sorted(runs, key=lambda run: run.number), path), (), weights)
     else:
-        found = _of_file(path)
-    found = _with_moved_task(found)
-    return replace(found, notes=(*found.notes, *_task_warnings(found)))
+        raise UserError(
+            "a run's folder or a study's",
+            f"{path}, which is neither",
+            "Name a folder with point.json or study.json.",
+        )
+    return _with_code(found, task)
 
 
-def _with_moved_task(model: FoundModel) -> FoundModel:
-    """Return the model with its task file in a folder around its run, if both were moved together."""
-    from scalestudy.study.catalog import has_name
-    from scalestudy.study.record_file import file_checksum
+def _with_code(model: FoundModel, task: Path | None) -> FoundModel:
+    """Return the model with the task file whose code may run to load it, or with `task=""` in its record.
+
+    Run folders come from anywhere. Their records cannot allow that code runs: only the user
+    can, by naming the file or by having trained with it. A task file may lie in a folder around its run, if
+    both were moved together.
+    """
+    from scalestudy.config.catalog import has_name
+    from scalestudy.config.task_sources import was_trained
+    from scalestudy.store.record_file import file_checksum
 
     record = model.record
-    if model.run is None or has_name(record.task) or Path(record.task).exists():
+    if has_name(record.task):
         return model
-    for folder in model.run.path.absolute().parents:
-        moved = folder / Path(record.task).name
-        if moved.is_file() and file_checksum(moved) == record.task_checksum:
-            return replace(model, record=record.model_copy(update={"task": str(moved)}))
-    return model
-
-
-def _task_warnings(model: FoundModel) -> Iterator[str]:
-    """Yield warnings about the task file, whose code runs when the model is loaded."""
-    from scalestudy.study.catalog import has_name
-    from scalestudy.study.record_file import file_checksum
-
-    task, recorded = model.record.task, model.record.task_checksum
-    if has_name(task) or not Path(task).is_file():
-        return
-    owner = Path(task).stat().st_uid
-    if owner not in (model.path.stat().st_uid, os.getuid(), 0):
-        name = str(owner)
-        with contextlib.suppress(KeyError):
-            name = pwd.getpwuid(owner).pw_name
-        yield f"Warning: {task}, whose code loads the model, belongs to {name}, who has not trained it."
-    if recorded and file_checksum(Path(task)) != recorded:
-        yield f"Warning: {task}, whose code loads the model, has changed since it was trained."
+    notes: list[str] = []
+    if task is None:
+        file = Path(record.task)
+        around = () if file.exists() else model.run.path.absolute().parents
+        files = [each for each in (file, *(folder / file.name for folder in around)) if each.is_file()]
+        trained = next((each for each in files if was_trained(each)), None)
+        if trained is None:
+            seen = f"{files[0]}, which" if files else f"{file}: it is not there, and"
+            notes.append(
+                f"The model's own code is not run: {seen} you have not trained with. --task allows it."
+            )
+    elif not task.is_file():
+        raise UserError("a task file", f"{task}, which is no file", "Correct --task.")
+    else:
+        trained = task.absolute()
+    if trained is not None and record.task_checksum not in ("", file_checksum(trained)):
+        notes.append(f"Warning: {trained}, whose code loads the model, has changed since it was trained.")
+    record = record.model_copy(update={"task": str(trained or "")})
+    return replace(model, record=record, notes=(*model.notes, *notes))
 
 
 def _of_run(run: "RunFolder", notes: tuple[str, ...], weights: str) -> FoundModel:
@@ -131,9 +134,12 @@ def _of_run(run: "RunFolder", notes: tuple[str, ...], weights: str) -> FoundMode
                 'Use --weights last; keep_best = "none" under [train] keeps none.',
             )
         return FoundModel(
-            run.best, record.model_copy(update={"weights": "best"}),
-            f"{name}, epoch {best.epoch} ({best.metric} {best.value:.4g})", run, notes,
-        )  # fmt: skip
+            run.best,
+            record.model_copy(update={"weights": "best"}),
+            f"{name}, epoch {best.epoch} ({best.metric} {best.value:.4g})",
+            run,
+            notes,
+        )
     result = run.result()
     if not run.model.exists():
         why = "which is not done yet" if result is None else f"without a model: {result.model_missing}"
@@ -152,7 +158,7 @@ def _of_run(run: "RunFolder", notes: tuple[str, ...], weights: str) -> FoundMode
 
 def _of_study(folder: Path, point: str | None) -> "tuple[RunFolder, tuple[str, ...]]":
     from scalestudy.app.selection import named_points
-    from scalestudy.study.store import StudyFolder
+    from scalestudy.store.study_folder import StudyFolder
 
     study = StudyFolder.open(folder)
     names = named_points([known.name for known in study.points()], [point or "*"])
@@ -180,7 +186,7 @@ def _of_study(folder: Path, point: str | None) -> "tuple[RunFolder, tuple[str, .
 
 
 def _gain(result: "Result") -> float:
-    from scalestudy.study.metrics import gain, known
+    from scalestudy.config.metrics import gain, known
 
     if result.quality is None or not math.isfinite(result.quality):
         return -math.inf
@@ -192,33 +198,3 @@ def _newest(runs: "Sequence[RunFolder]", where: Path) -> "RunFolder":
     if not runs:
         raise UserError("a point with a run", f"{where}, without runs", "Run the study first.")
     return next((run for run in reversed(runs) if run.result() is not None), runs[-1])
-
-
-def _of_file(path: Path) -> FoundModel:
-    """Return the model in a file of a run or an export, with its record from inside or next to the file."""
-    from scalestudy.study.engines import engine_names, engine_traits
-    from scalestudy.study.model_record import EMBEDDED, ModelRecord
-    from scalestudy.study.record_file import read_record
-
-    suffixes = sorted({suffix for name in engine_names() for suffix in engine_traits(name).model_suffixes})
-    if not path.is_file() or path.suffix not in suffixes:
-        raise UserError(
-            f"a run's folder, a study's, or a model's file ({' or '.join(suffixes)})",
-            f"{path}, which is none of these",
-            "Name a folder with point.json or study.json, or a file from `scalestudy model export`.",
-        )
-    record: ModelRecord | None = None
-    with (
-        contextlib.suppress(OSError, KeyError, ValueError, zipfile.BadZipFile),
-        zipfile.ZipFile(path) as file,
-    ):
-        record = ModelRecord.model_validate_json(file.read(EMBEDDED))
-    for name in (f"{path.name}.json", "model.json"):
-        record = record or read_record(path.with_name(name), ModelRecord).record
-    if record is None:
-        raise UserError(
-            "a model with a record of its classes and preprocessing, inside it or next to it",
-            f"{path}, without {EMBEDDED} inside or {path.name}.json next to it",
-            "Write it with `scalestudy model export`, or name the run that trained it.",
-        )
-    return FoundModel(path, record, path.name)

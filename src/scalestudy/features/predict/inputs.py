@@ -1,6 +1,5 @@
 """Find image files, convert each to inputs of a model, and convert outputs back to the image's size."""
 
-import glob
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -12,24 +11,19 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from scalestudy.data.images import suffixes
 from scalestudy.data.images.decode import read_pixels
-from scalestudy.data.images.form import Form
-from scalestudy.data.images.open import opened
-from scalestudy.data.images.resize import Way, covering, fitted, resize_image
+from scalestudy.data.images.form import Form, Way, covering, fitted, resize_image
 from scalestudy.data.images.tiles import Tile, cut, stitch, tiles_of
-from scalestudy.data.sources.files import is_system, several
+from scalestudy.data.sources.files import READ_SUFFIXES, is_system
 from scalestudy.data.types import Size
-from scalestudy.study.model_record import ModelRecord
-from scalestudy.study.records import Record
+from scalestudy.store.model_record import ModelRecord
+from scalestudy.store.records import Record
 from scalestudy.training.reading import in_channels
 from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]
 SCALES = {"uint8": 1 / 255, "uint16": 1 / 65535}
 """Factor that scales an image file's integers to [0, 1]."""
-MASKS = "masks"
-"""A folder with this name next to images/ holds masks, which are not predicted."""
 
 
 class ImageItem(Record):
@@ -43,87 +37,43 @@ class ImageItem(Record):
     """Its absolute path."""
 
 
-def files_of(arguments: Sequence[str]) -> tuple[list[ImageItem], list[Path]]:
-    """Return the image files among the arguments and in their folders, in order, and folders left out.
+def files_of(arguments: Sequence[str]) -> list[ImageItem]:
+    """Return the image files among the arguments and in their folders, in order.
 
     Raises:
         UserError: If a path does not exist, a folder holds no images, or two results would have one name.
     """
-    files: dict[str, tuple[Path, Path, str]] = {}  # path, path below the argument, name of the folder
-    left_out: list[Path] = []
-    for path in [path for argument in arguments for path in _globbed(argument)]:
+    files: dict[str, tuple[Path, Path]] = {}  # path, path below the argument
+    for path in map(Path, arguments):
         if not path.exists():
             raise UserError(
-                "images or folders of images",
-                f"{path}, which does not exist",
-                "Correct its name, or use a pattern such as 'images/*.png'.",
+                "images or folders of images", f"{path}, which does not exist", "Correct its name."
             )
-        inside = [(path, Path(path.name), path.parent.name)]
+        inside = [(path, Path(path.name))]
         if path.is_dir():
-            images, masks = _below(path)
-            left_out += masks
-            inside = [(file, file.relative_to(path), path.name) for file in images]
+            below = [(file, file.relative_to(path)) for file in sorted(path.rglob("*")) if file.is_file()]
+            inside = [
+                (file, name)
+                for file, name in below
+                if name.suffix.lower() in READ_SUFFIXES
+                and not any(is_system(Path(part)) for part in name.parts)
+            ]
         if not inside:
             raise UserError(
                 "a folder with PNG, JPEG or TIFF images", f"{path}, without any", "Name another folder."
             )
         files |= {os.path.realpath(entry[0]): entry for entry in inside}
-    if not any(_is_image(file) for file, _, _ in files.values()):
-        names = several([str(file) for file, _, _ in files.values()])
-        raise UserError("PNG, JPEG or TIFF images", f"{names}, of another format", "Convert them.")
-    return _named(list(files.values())), left_out
+    return _named(list(files.values()))
 
 
-def _globbed(argument: str) -> list[Path]:
-    """Return a path, or the paths that match a pattern that the shell has not expanded."""
-    if not glob.has_magic(argument) or Path(argument).exists():
-        return [Path(argument)]
-    paths = sorted(glob.glob(argument, recursive=True))
-    if not paths:
-        raise UserError(
-            "a pattern that matches some images", f"{argument}, which matches none", "Correct it."
-        )
-    return [Path(path) for path in paths]
-
-
-def _is_image(file: Path) -> bool:
-    """Return whether a file is an image, by its suffix or else by its content."""
-    if file.suffix.lower() in suffixes.READ:
-        return True
-    try:
-        with opened(file):
-            return True
-    except UserError:
-        return False
-
-
-def _below(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return all image files below a folder, in order, and folders of masks, which are left out."""
-    files: list[Path] = []
-    left_out: list[Path] = []
-    for path, folders, names in os.walk(folder):
-        beside = {name.lower() for name in folders}
-        masks = [name for name in folders if name.lower() == MASKS and "images" in beside]
-        left_out += [Path(path, name) for name in masks]
-        folders[:] = sorted(name for name in folders if name not in masks and not is_system(Path(name)))
-        files += [
-            Path(path, name)
-            for name in sorted(names)
-            if Path(name).suffix.lower() in suffixes.READ and not is_system(Path(name))
-        ]
-    return files, left_out
-
-
-def _named(files: Sequence[tuple[Path, Path, str]]) -> list[ImageItem]:
-    """Give files distinct names. If names are equal, the suffix is added, then the name of the folder."""
-    names = [below.with_suffix("") for _, below, _ in files]
-    longer = [below for _, below, _ in files], [Path(folder) / below for _, below, folder in files]
-    for others in longer:
-        taken = Counter(names)
-        names = [other if taken[name] > 1 else name for name, other in zip(names, others, strict=True)]
+def _named(files: Sequence[tuple[Path, Path]]) -> list[ImageItem]:
+    """Name results as the images without suffix, or with it if two images differ in nothing else."""
+    names = [below.with_suffix("") for _, below in files]
+    taken = Counter(names)
+    names = [below if taken[name] > 1 else name for name, (_, below) in zip(names, files, strict=True)]
     for name, count in Counter(names).items():
         if count > 1:
-            same = [str(file) for (file, _, _), other in zip(files, names, strict=True) if other == name]
+            same = [str(file) for (file, _), other in zip(files, names, strict=True) if other == name]
             raise UserError(
                 "images with different names",
                 f"{' and '.join(same[:3])}, which would all be written as {name}",
@@ -131,7 +81,7 @@ def _named(files: Sequence[tuple[Path, Path, str]]) -> list[ImageItem]:
             )
     return [
         ImageItem(shown=str(file), name=name.as_posix(), file=str(file.absolute()))
-        for (file, _, _), name in zip(files, names, strict=True)
+        for (file, _), name in zip(files, names, strict=True)
     ]
 
 

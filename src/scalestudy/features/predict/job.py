@@ -1,4 +1,4 @@
-"""Jobs that use a model on this machine, and how their processes are started."""
+"""Jobs that use a model on this machine, each in a process of its own."""
 
 import contextlib
 import json
@@ -13,42 +13,41 @@ from pydantic import Field
 
 from scalestudy.app.listener import Listener
 from scalestudy.cluster.environment import own_gpus, process_environment
+from scalestudy.config.metrics import Better
 from scalestudy.features.predict.inputs import ImageItem
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
 from scalestudy.launch.environments import starts
 from scalestudy.launch.local.workers import Command, WorkerProcesses, started_in
-from scalestudy.study.engines import engine_traits
-from scalestudy.study.metrics import Better
-from scalestudy.study.model_record import ModelRecord
-from scalestudy.study.records import Record
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.store.model_record import ModelRecord
+from scalestudy.store.records import Record
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 
 ENDS_WITH = "SCALESTUDY_LAUNCHER"
 """Environment variable with a process ID; a worker ends when this process ends."""
+LINES = "lines.jsonl"
+"""File with a line for each predicted image."""
 POLL = 0.1
 TAIL = 3
 """Number of log lines in a message."""
 
 
 class ModelJob(Record):
-    """A job and its number of processes; they read it from a file."""
+    """A job, which its process reads from a file."""
 
     action: Literal["predict", "evaluate", "gallery", "export"]
     model: str
-    """Model file of a run or an export, or the folder of a SavedModel."""
+    """Model file of a run."""
     record: ModelRecord
-    size: int = 1
-    """Number of processes."""
     device: Literal["cpu", "gpu"] = "cpu"
     out: str = ""
     """Output folder or file."""
     items: list[ImageItem] = Field(default_factory=list)
     """Images to predict."""
     overlay: bool = False
-    probabilities: bool = False
     prepared: str = ""
     """Folder of a prepared data set."""
     rows: list[int] = Field(default_factory=list)
@@ -63,14 +62,12 @@ class ModelJob(Record):
     """Format of an export."""
 
 
-def device_for(asked: str, workers: int) -> Literal["cpu", "gpu"]:
+def device_for(asked: str) -> Literal["cpu", "gpu"]:
     """Return the device to compute on: by default GPUs if there are any, else the CPU.
 
     Raises:
-        UserError: If GPUs are requested but missing, or there are more workers than GPUs.
+        UserError: If GPUs are requested but missing.
     """
-    if workers < 1:
-        raise UserError("at least one worker", f"{workers}", "Correct --workers.")
     if asked not in ("auto", "cpu", "gpu"):
         raise UserError("--device auto, cpu or gpu", repr(asked), "Choose one of these.")
     gpus = len(visible_gpus(os.environ)) if asked != "cpu" else 0
@@ -80,10 +77,6 @@ def device_for(asked: str, workers: int) -> Literal["cpu", "gpu"]:
             "no GPU that this process may use",
             "Use --device cpu, or run `scalestudy check` to see why.",
         )
-    if gpus and workers > gpus:
-        raise UserError(
-            f"at most as many workers as GPUs ({gpus})", f"{workers}", "Lower --workers, or --device cpu."
-        )
     return "gpu" if gpus else "cpu"
 
 
@@ -91,13 +84,13 @@ def device_for(asked: str, workers: int) -> Literal["cpu", "gpu"]:
 def computed(
     job: ModelJob, title: str, total: int, listener: Listener, done: Callable[[Path], int] = lambda folder: 0
 ) -> Iterator[tuple[Path, Any]]:
-    """Run a job until it ends; yield the folder of its results, and the answer of rank 0.
+    """Run a job until it ends; yield the folder of its results, and its answer.
 
     The listener shows the title and the progress: `done(folder)` of `total` images or samples.
 
     Raises:
-        UserError: If a process reports a user error, or the framework is missing.
-        RunError: If a process fails in another way.
+        UserError: If the process reports a user error, or the framework is missing.
+        RunError: If it fails in another way.
     """
     engine = engine_traits(job.record.engine)
     if environment_of(job.model) is None and engine.missing_software():
@@ -113,12 +106,12 @@ def computed(
     ):
         folder = Path(name)
         (folder / "job.json").write_text(job.model_dump_json())
-        with WorkerProcesses(list(_commands(job, folder))) as workers:
+        with WorkerProcesses([_command(job, folder)]) as workers:
             failure = workers.wait(POLL, lambda: on_progress(done(folder)))
         if failure is not None:
-            raise _error(folder, *failure)
+            raise _error(folder, failure[1])
         on_progress(done(folder))
-        yield folder, json.loads((folder / "done-0.json").read_text())
+        yield folder, json.loads((folder / "done.json").read_text())
 
 
 def environment_of(model: str) -> str | None:
@@ -128,34 +121,33 @@ def environment_of(model: str) -> str | None:
     return place if place is not None and starts(place) else None
 
 
-def _commands(job: ModelJob, folder: Path) -> Iterator[Command]:
-    granted, engine = sorted(cores.granted()), engine_traits(job.record.engine)
-    environment = environment_of(job.model)
+def _command(job: ModelJob, folder: Path) -> Command:
+    cpus = sorted(cores.granted())
     visible = visible_gpus(os.environ) if job.device == "gpu" else []
-    for rank in range(job.size):
-        cpus = granted[rank * len(granted) // job.size : (rank + 1) * len(granted) // job.size]
-        cpus = cpus or [granted[rank % len(granted)]]
-        gpus = own_gpus(os.environ, visible, local_rank=rank) if visible else []
-        variables = process_environment(os.environ, engine, gpus=gpus, quiet=True).applied(os.environ) | {
-            ENDS_WITH: str(os.getpid()), "OMP_NUM_THREADS": str(len(cpus)), "PYTHONUNBUFFERED": "1",
-        }  # fmt: skip
-        words = [sys.executable, "-P", "-m", modules.INFERENCE, str(folder / "job.json"), str(rank)]
-        command = Command(words, variables, cpus, folder / f"log-{rank}", Path.cwd())
-        yield started_in(environment, command)
+    gpus = own_gpus(os.environ, visible, local_rank=0) if visible else []
+    changes = process_environment(os.environ, engine_traits(job.record.engine), gpus=gpus, quiet=True)
+    variables = changes.applied(os.environ) | {
+        ENDS_WITH: str(os.getpid()),
+        "OMP_NUM_THREADS": str(len(cpus)),
+        "PYTHONUNBUFFERED": "1",
+    }
+    words = [sys.executable, "-P", "-m", modules.INFERENCE, str(folder / "job.json")]
+    command = Command(words, variables, cpus, folder / "log", Path.cwd())
+    return started_in(environment_of(job.model), command)
 
 
-def _error(folder: Path, rank: int, code: int) -> ScalestudyError:
+def _error(folder: Path, code: int) -> ScalestudyError:
     try:
-        answer = json.loads((folder / f"error-{rank}.json").read_text())
+        answer = json.loads((folder / "error.json").read_text())
     except (OSError, ValueError):
         answer = {}
     if "expected" in answer:
         kind = UserError if answer["code"] == UserError.exit_code else RunError
         return kind(answer["expected"], answer["received"], answer["action"])
-    log = (folder / f"log-{rank}").read_text(errors="replace").strip().splitlines()
+    log = (folder / "log").read_text(errors="replace").strip().splitlines()
     words = answer.get("received") or " / ".join(log[-TAIL:]) or "nothing said"
     return RunError(
         "the process that computes the predictions to succeed",
         f"exit code {code}: {words}",
-        "If memory ran out, use fewer workers or smaller images.",
+        "If memory ran out, use smaller images.",
     )

@@ -7,9 +7,8 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scalestudy.app.listener import Listener
 from scalestudy.features.predict.find_model import FoundModel
@@ -18,66 +17,63 @@ from scalestudy.util.errors import UserError
 if TYPE_CHECKING:
     from scalestudy.features.predict.inputs import ImageItem
     from scalestudy.features.predict.job import ModelJob
-    from scalestudy.study.model_record import ModelRecord
+    from scalestudy.store.model_record import ModelRecord
 
 MARK = "predictions.json"
 """This file marks a folder of predictions."""
-FOLDERS = ("masks", "overlays", "probabilities")
+FOLDERS = ("masks", "overlays")
 TABLE = "predictions.csv"
 DIGITS = 6
 """Digits of shares and probabilities in the CSV."""
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """Images to predict and how to write the results: the options of `model predict`."""
 
     images: tuple[str, ...]
     out: Path
     overlay: bool = False
-    probabilities: bool = False
-    workers: int = 1
     device: str = "auto"
     force: bool = False
     """Whether `out` may hold other files."""
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """Summary of predictions."""
+class Predicted(NamedTuple):
+    """Summary of predictions; `changes` and `classes` are numbers of images by change and predicted class."""
 
     table: Path
     images: int
-    """Number of predicted images."""
-    skipped: tuple[tuple[str, str], ...] = ()
-    """Skipped images, and why."""
-    changes: dict[str, int] = field(default_factory=dict)
-    """Number of images by change applied."""
-    classes: dict[str, int] = field(default_factory=dict)
-    """For tasks with classes, number of images predicted as each class."""
+    skipped: tuple[tuple[str, str], ...]
+    changes: dict[str, int]
+    classes: dict[str, int]
 
 
-def plan(model: FoundModel, wanted: Wanted, listener: Listener) -> "ModelJob":
+def plan(model: FoundModel, wanted: Wanted) -> "ModelJob":
     """Return the job that `predict` would run, without computing or writing anything.
 
     Raises:
         UserError: If images, options or the output folder are invalid.
     """
-    from scalestudy.data.sources.files import several
     from scalestudy.features.predict.inputs import files_of
     from scalestudy.features.predict.job import ModelJob, device_for
 
-    _refuse_options(model.record, wanted)
-    items, left_out = files_of(wanted.images)
-    if left_out:
-        listener.note(f"Masks are not predicted: {several([str(path) for path in left_out])} left out.")
-    workers = min(wanted.workers, len(items))
+    if model.record.kind == "classes" and wanted.overlay:
+        raise UserError(
+            "--overlay for a model that predicts masks", "a model of classes", "Leave --overlay out."
+        )
+    items = files_of(wanted.images)
     _refuse_out(wanted, items)
-    return ModelJob.model_validate({
-        "action": "predict", "model": str(model.path.absolute()), "record": model.record, "size": workers,
-        "device": device_for(wanted.device, workers), "out": str(wanted.out.absolute()), "items": items,
-        "overlay": wanted.overlay, "probabilities": wanted.probabilities,
-    })  # fmt: skip
+    return ModelJob.model_validate(
+        {
+            "action": "predict",
+            "model": str(model.path.absolute()),
+            "record": model.record,
+            "device": device_for(wanted.device),
+            "out": str(wanted.out.absolute()),
+            "items": items,
+            "overlay": wanted.overlay,
+        }
+    )
 
 
 def predict(model: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
@@ -89,30 +85,13 @@ def predict(model: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
         UserError: If images, options or the output folder are invalid; nothing has been written then.
         RunError: If a process failed.
     """
-    from scalestudy.features.predict.job import computed
+    from scalestudy.features.predict.job import LINES, computed
 
-    job = plan(model, wanted, listener)
+    job = plan(model, wanted)
     _begin(wanted.out, model)
     with computed(job, "Predicting", len(job.items), listener, _count) as (folder, _):
-        texts = [part.read_text() for part in folder.glob("part-*.jsonl")]
-    lines = [json.loads(line) for text in texts for line in text.splitlines()]
+        lines = [json.loads(line) for line in (folder / LINES).read_text().splitlines()]
     return _finish(model, wanted, sorted(lines, key=lambda line: int(line["index"])))
-
-
-def _refuse_options(record: "ModelRecord", wanted: Wanted) -> None:
-    if record.kind not in ("masks", "classes"):
-        raise UserError(
-            "a model of images with masks or classes",
-            f"one of {record.kind}",
-            "Export it, and use it in your own program.",
-        )
-    if record.kind == "classes" and (wanted.overlay or wanted.probabilities):
-        option = "--overlay" if wanted.overlay else "--probabilities"
-        raise UserError(
-            f"{option} for a model that predicts masks",
-            "a model that predicts a class for each image",
-            f"Leave {option} out: the table holds the probability of each class.",
-        )
 
 
 def _refuse_out(wanted: Wanted, items: "Sequence[ImageItem]") -> None:
@@ -129,11 +108,12 @@ def _refuse_out(wanted: Wanted, items: "Sequence[ImageItem]") -> None:
                 f"{out} and {name}",
                 "Name another with --out: predictions would be read as images, or replace them.",
             )
-    if out.is_dir() and any(out.iterdir()) and not (out / MARK).is_file() and not wanted.force:
+    if out.is_dir() and any(out.iterdir()) and not wanted.force:
+        held = "earlier predictions" if (out / MARK).is_file() else "other files"
         raise UserError(
-            "an empty folder, or one of earlier predictions",
-            f"{out}, which holds other files",
-            "Name another with --out, or add --force, which replaces files of the same name only.",
+            "a new or an empty folder",
+            f"{out}, which holds {held}",
+            "Name another with --out, or add --force, which replaces predictions and files of the same name.",
         )
 
 
@@ -155,7 +135,10 @@ def _mark(out: Path, model: FoundModel, **summary: Any) -> None:
 
 
 def _count(folder: Path) -> int:
-    return sum(part.read_bytes().count(b"\n") for part in folder.glob("part-*.jsonl"))
+    from scalestudy.features.predict.job import LINES
+
+    file = folder / LINES
+    return file.read_bytes().count(b"\n") if file.exists() else 0
 
 
 def _finish(model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]) -> Predicted:
@@ -169,9 +152,14 @@ def _finish(model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]) -> P
     changes = Counter(change for line in done for change in line["told"])
     skipped = tuple((line["shown"], line["skipped"]) for line in lines if "skipped" in line)
     _mark(
-        wanted.out, model, complete=True, images=len(done), class_names=record.class_names,
-        done_to_images=dict(changes), skipped=[{"file": file, "reason": why} for file, why in skipped],
-    )  # fmt: skip
+        wanted.out,
+        model,
+        complete=True,
+        images=len(done),
+        class_names=record.class_names,
+        done_to_images=dict(changes),
+        skipped=[{"file": file, "reason": why} for file, why in skipped],
+    )
     return Predicted(table, len(done), skipped, dict(changes), dict(classes))
 
 

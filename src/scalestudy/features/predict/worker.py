@@ -1,9 +1,8 @@
-"""`python -m scalestudy.features.predict.worker JOB RANK`: a process that uses a model; JOB is a file.
+"""`python -m scalestudy.features.predict.worker JOB`: a process that uses a model; JOB is a file.
 
-It writes the results of the job (`job.ModelJob`), then `done-RANK.json` or `error-RANK.json` next to JOB.
+It writes the results of the job (`job.ModelJob`), then `done.json` or `error.json` next to JOB.
 """
 
-import io
 import json
 import os
 import sys
@@ -16,21 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.config.point import Point
 from scalestudy.data.images import pictures
-from scalestudy.data.loading.reader import reader_of
+from scalestudy.data.loading.loader import reader_of
 from scalestudy.data.loading.slices import Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.data.types import IGNORE
 from scalestudy.engines.base import Engine, Inference, Trainer, engine_of
 from scalestudy.engines.group import join
 from scalestudy.features.predict.inputs import Array, ImageItem, Placing, Read, placing, read_for
-from scalestudy.features.predict.job import ENDS_WITH, ModelJob
+from scalestudy.features.predict.job import ENDS_WITH, LINES, ModelJob
 from scalestudy.hardware import cores
 from scalestudy.hardware.process import end_with
-from scalestudy.study.engines import engine_traits
-from scalestudy.study.model_record import ModelRecord
-from scalestudy.study.point import Point
-from scalestudy.study.strategies import references
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.plugins.strategies import references
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.training.gallery import gallery_of
 from scalestudy.training.probabilities import are_logits, classes_of, probabilities
 from scalestudy.training.reading import in_channels, read_rows
@@ -41,20 +40,18 @@ from scalestudy.util.imports import without_unused
 EVALUATED_PIXELS, PREDICTED_PIXELS = 2**20, 2**21
 """Maximum number of input pixels in a call of the model."""
 IMAGES_AT_ONCE = 16
-"""Maximum number of images in a chunk."""
-CHUNKS = 32
-"""Minimum number of chunks for many images."""
+"""Maximum number of images that are read before they are predicted."""
 _ON_CPU = {"tf32": "float32"}
 """Precisions of GPUs, and their replacements on CPUs."""
 
 
 def main(arguments: list[str]) -> int:
-    """Do this process's share of the job, and return an exit code."""
-    path, rank = Path(arguments[0]), int(arguments[1])
+    """Do the job, and return an exit code."""
+    path = Path(arguments[0])
     if ENDS_WITH in os.environ:
         end_with(int(os.environ[ENDS_WITH]))
     try:
-        answer = _done(ModelJob.model_validate_json(path.read_bytes()), rank, path.parent)
+        answer = _done(ModelJob.model_validate_json(path.read_bytes()), path.parent)
     except Exception as error:
         traceback.print_exc()
         reason = explained(error)
@@ -62,13 +59,13 @@ def main(arguments: list[str]) -> int:
         if reason:
             words = {"expected": reason.expected, "received": reason.received, "action": reason.action}
             words["code"] = reason.exit_code
-        _write(path.parent / f"error-{rank}.json", words)
+        _write(path.parent / "error.json", words)
         return reason.exit_code if reason else 1
-    _write(path.parent / f"done-{rank}.json", answer)
+    _write(path.parent / "done.json", answer)
     return 0
 
 
-def _done(job: ModelJob, rank: int, folder: Path) -> dict[str, Any]:
+def _done(job: ModelJob, folder: Path) -> dict[str, Any]:
     with without_unused(engine_traits(job.record.engine).unused):
         engine = engine_of(job.record.engine)
         engine.set_up(_point(job.record, job.device), threads=len(cores.granted()), device=job.device)
@@ -84,7 +81,7 @@ def _done(job: ModelJob, rank: int, folder: Path) -> dict[str, Any]:
             model, job.record, prepared, rows, count=job.samples, better=job.better, of=len(rows)
         )
         return gallery.model_dump(mode="json")
-    predict_share(model, job, rank, folder)
+    predict_images(model, job, folder)
     return {}
 
 
@@ -95,7 +92,7 @@ def evaluated(engine: Engine, job: ModelJob, folder: Path) -> dict[str, Any]:
     trainer = _trainer(engine, job, prepared)
     rows = np.array(job.rows, np.int64)
     size = max(1, min(64, EVALUATED_PIXELS // int(np.prod(prepared.input_shape[:2]))))
-    sums: list[NDArray[np.float64]] = []
+    sums: list[Any] = []
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         inputs, targets = read_rows(prepared, part, reader)
@@ -104,7 +101,8 @@ def evaluated(engine: Engine, job: ModelJob, folder: Path) -> dict[str, Any]:
         more = trainer.evaluate((Slice(inputs[None], targets[None], 0, len(part), len(part)),))
         sums = [a + b for a, b in zip(sums, more, strict=True)] if sums else more
         write_atomically(folder / "progress", str(start + len(part)), durable=False)
-    return {"results": trainer.results(sums), "matrices": trainer.matrices(sums), "samples": len(rows)}
+    total = trainer.arrays(sums)
+    return {"results": trainer.results(total), "matrices": trainer.matrices(total), "samples": len(rows)}
 
 
 def renumbered(targets: NDArray[Any], classes: list[int], *, masks: bool) -> NDArray[Any]:
@@ -137,12 +135,20 @@ def _point(record: ModelRecord, device: str) -> Point:
     if device == "cpu":
         train["precision"] = _ON_CPU.get(train["precision"], train["precision"])
     alone = references(record.engine)[0]
-    point = Point.model_validate({
-        "name": "use", "study": "use", "task": record.task, "engine": record.engine, "strategy": alone,
-        "workers": 1, "seed": 0,
-        "data": {"source": "none", **{k: v for k, v in record.data.items() if k != "source"}},
-        "train": train, "terms": {"implementation": alone, "launch": {"device": device}},
-    })  # fmt: skip
+    point = Point.model_validate(
+        {
+            "name": "use",
+            "study": "use",
+            "task": record.task,
+            "engine": record.engine,
+            "strategy": alone,
+            "workers": 1,
+            "seed": 0,
+            "data": {"source": "none", **{k: v for k, v in record.data.items() if k != "source"}},
+            "train": train,
+            "terms": {"implementation": alone, "launch": {"device": device}},
+        }
+    )
     return point.with_files("", "", record.class_weights)
 
 
@@ -154,39 +160,32 @@ class _Ready(NamedTuple):
     inputs: Array
 
 
-def chunks(count: int) -> list[range]:
-    """Split images into chunks that, like the results, do not depend on the number of processes."""
-    size = max(1, min(IMAGES_AT_ONCE, count // CHUNKS))
-    return [range(start, min(start + size, count)) for start in range(0, count, size)]
-
-
-def predict_share(model: Inference, job: ModelJob, rank: int, folder: Path) -> None:
-    """Predict every `size`-th chunk, and append a line for each image to `part-RANK.jsonl` in `folder`.
+def predict_images(model: Inference, job: ModelJob, folder: Path) -> None:
+    """Predict images, and append a line for each to `LINES` in `folder`.
 
     The line of an image that cannot be read gives the reason; the other images are still predicted.
     """
     logits = _gives_logits(model, job)
-    with open(folder / f"part-{rank}.jsonl", "w") as part:
+    with open(folder / LINES, "w") as lines:
 
         def tell(index: int, line: dict[str, Any]) -> None:
-            part.write(json.dumps({"index": index, **line}) + "\n")
-            part.flush()
+            lines.write(json.dumps({"index": index, **line}) + "\n")
+            lines.flush()
 
-        for chunk in chunks(len(job.items))[rank :: job.size]:
+        for start in range(0, len(job.items), IMAGES_AT_ONCE):
             ready = []
-            for index in chunk:
-                item = job.items[index]
+            for index, item in enumerate(job.items[start : start + IMAGES_AT_ONCE], start):
                 try:
                     ready.append(_read(index, item, job))
                 except (ScalestudyError, OSError) as error:
                     why = error.received if isinstance(error, ScalestudyError) else str(error)
                     tell(index, {"shown": item.shown, "skipped": why})
-            for image, values in _computed(model, job, ready, len(chunk), logits=logits):
+            for image, values in _computed(model, job, ready, logits=logits):
                 tell(image.place, _written(image, values, job))
 
 
 def _gives_logits(model: Inference, job: ModelJob) -> bool:
-    """Return whether outputs are logits. Every process tests the same synthetic inputs."""
+    """Return whether outputs are logits, by synthetic inputs."""
     inputs = np.random.default_rng(0).random((2, *job.record.input_shape), np.float32)
     inputs[0] = 0
     outputs = model.outputs(inputs, 1.0)
@@ -202,14 +201,14 @@ def _read(index: int, item: ImageItem, job: ModelJob) -> _Ready:
 
 
 def _computed(
-    model: Inference, job: ModelJob, ready: Sequence[_Ready], most: int, *, logits: bool
+    model: Inference, job: ModelJob, ready: Sequence[_Ready], *, logits: bool
 ) -> Iterator[tuple[_Ready, Array]]:
     """Yield each image with the probabilities of its inputs. All batches have one size, padded with zeros."""
     if not ready:
         return
     inputs = np.concatenate([image.inputs for image in ready])
     height, width = job.record.size
-    most = max(most, IMAGES_AT_ONCE if len(inputs) > most else 1)
+    most = min(len(job.items), IMAGES_AT_ONCE) if len(inputs) == len(ready) else IMAGES_AT_ONCE
     size = max(1, min(most, PREDICTED_PIXELS // (height * width)))
     outputs = []
     for start in range(0, len(inputs), size):
@@ -226,8 +225,9 @@ def _written(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
     """Write the files of one image, and return its line of the table."""
     change = image.placing.change
     line: dict[str, Any] = {
-        "shown": image.item.shown, "told": [*image.read.changes, *([change] if change else [])],
-    }  # fmt: skip
+        "shown": image.item.shown,
+        "told": [*image.read.changes, *([change] if change else [])],
+    }
     if job.record.kind == "classes":
         (one,) = values
         return line | {"class": int(np.argmax(one)), "probabilities": [float(value) for value in one]}
@@ -238,16 +238,14 @@ def _written(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
     if job.overlay:
         laid = pictures.overlay(pictures.shown(image.read.pixels), mask)
         _put(out / "overlays" / f"{name}.png", pictures.png(laid))
-    if job.probabilities:
-        stream = io.BytesIO()
-        np.save(stream, whole)
-        _put(out / "probabilities" / f"{name}.npy", stream.getvalue())
     counts = np.bincount(mask.ravel(), minlength=256)[: job.record.classes]
     known = max(1, int(counts.sum()))
     return line | {
-        "mask": f"masks/{name}.png", "height": mask.shape[0], "width": mask.shape[1],
+        "mask": f"masks/{name}.png",
+        "height": mask.shape[0],
+        "width": mask.shape[1],
         "shares": [int(count) / known for count in counts],
-    }  # fmt: skip
+    }
 
 
 def _put(path: Path, content: bytes) -> None:

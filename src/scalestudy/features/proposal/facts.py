@@ -8,8 +8,9 @@ from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.scaling.words import describe_fit, model_sentences
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.table import Row
+from scalestudy.config.point import REPEATS
 from scalestudy.features.proposal.subject import ProposalSubject, counted, listed
-from scalestudy.report.environment import environments
+from scalestudy.plugins.engines import package_labels
 from scalestudy.report.format import (
     NOT_AVAILABLE,
     decimals,
@@ -19,8 +20,7 @@ from scalestudy.report.format import (
     with_ends,
     with_interval,
 )
-from scalestudy.study.engines import package_labels
-from scalestudy.study.point import REPEATS
+from scalestudy.report.notes import environments
 from scalestudy.util import units
 
 
@@ -38,7 +38,7 @@ GPUS = "Run the study on GPUs whose driver reports it (NVML)."
 LONGER = "Train for more than one epoch: `epochs` under [train]."
 REPEATED = "Run 3 seeds: `seed = [0, 1, 2]` under [sweep]."
 BASELINE = "Add 1 to `workers` under [sweep]."
-OWN_CORES = "Run it where each worker has its own cores or GPU. Its times do not count."
+OWN_CORES = "Run it where each worker has its own cores or GPU. Its times are excluded."
 CURVE = "Run at least three numbers of workers, as in `workers = [1, 2, 4]` under [sweep]."
 MORE = "Request more workers: `--workers N`."
 NODES = Missing("the number of nodes is not recorded", AGAIN)
@@ -63,7 +63,7 @@ class PanelColumn(NamedTuple):
     def lacking(self, subject: ProposalSubject, what: str) -> Missing:
         """Return why the column is blank, and how to obtain values."""
         shared = self.remedy is BASELINE and any(row.oversubscribed for row in subject.rows)
-        return Missing(f"nothing is known for {what}", OWN_CORES if shared else self.remedy)
+        return Missing(f"no value for {what}", OWN_CORES if shared else self.remedy)
 
     def cells(self, subject: ProposalSubject) -> list[str]:
         """Return a cell for each row; "" if the value is unknown."""
@@ -145,8 +145,10 @@ COLUMNS: dict[str, PanelColumn] = {
     ),
     "speedup_smallest": PanelColumn("Speed-up", _smaller, "against {smallest}", 2),
     "efficiency_smallest": PanelColumn(
-        "Efficiency", lambda s, row: _smaller(s, row).scaled(s.smallest.workers / row.workers),
-        "against {smallest}", 2,
+        "Efficiency",
+        lambda s, row: _smaller(s, row).scaled(s.smallest.workers / row.workers),
+        "against {smallest}",
+        2,
     ),
     "device_hours": PanelColumn("Device-hours", lambda _, row: row.costs.device_hours, "a training"),
     "node_hours": PanelColumn(
@@ -160,7 +162,7 @@ COLUMNS: dict[str, PanelColumn] = {
         "GPU memory", lambda _, row: gib(row.costs.gpu_memory_bytes), "peak, GiB", remedy=GPUS
     ),
     "host_memory": PanelColumn("Host memory", lambda _, row: gib(row.costs.peak_memory_bytes), "peak, GiB"),
-}  # fmt: skip
+}
 """Columns by the name that panels use."""
 
 

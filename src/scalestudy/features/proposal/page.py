@@ -2,15 +2,13 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.features.proposal.attempts import Work, work_of
 from scalestudy.features.proposal.facts import (
     COLUMNS,
     CURVE,
@@ -24,10 +22,16 @@ from scalestudy.features.proposal.facts import (
 )
 from scalestudy.features.proposal.panel import Panel, find_panel
 from scalestudy.features.proposal.request import request_blocks, request_of
-from scalestudy.features.proposal.subject import ProposalSubject, RequestOptions, counted, subject_of
+from scalestudy.features.proposal.subject import (
+    ProposalSubject,
+    RequestOptions,
+    Work,
+    counted,
+    subject_of,
+    work_of,
+)
 from scalestudy.launch.status import study_status
 from scalestudy.report.against_workers import efficiency, speedup
-from scalestudy.report.bars import phases
 from scalestudy.report.document import (
     Block,
     Document,
@@ -39,11 +43,12 @@ from scalestudy.report.document import (
     Section,
     Table,
 )
-from scalestudy.report.environment import environment_table
 from scalestudy.report.figure import Figure
 from scalestudy.report.format import number, significant, times_faster, with_interval
+from scalestudy.report.notes import environment_table
 from scalestudy.report.tabular import to_json
-from scalestudy.study.store import StudyFolder
+from scalestudy.report.time_and_cost import phases
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
 MISSING = "Missing for this panel"
@@ -53,29 +58,29 @@ DOUBLED = Missing(
     "Double the number of workers each time, as in `workers = [1, 2, 4]` under [sweep].",
 )
 FIGURES: dict[str, Callable[[Findings], list[Figure]]] = {
-    "speedup": speedup, "speedup-training": speedup, "efficiency": efficiency, "phases": phases,
-}  # fmt: skip
+    "speedup": speedup,
+    "speedup-training": speedup,
+    "efficiency": efficiency,
+    "phases": phases,
+}
 """Figures that a panel may contain, each with the function that draws its group."""
 
 
-@dataclass(frozen=True)
-class Gap:
+class Gap(NamedTuple):
     """A requirement of the panel that the study does not meet."""
 
     asks: str
     missing: tuple[Missing, ...]
 
 
-@dataclass(frozen=True)
-class ProposalPage:
+class ProposalPage(NamedTuple):
     """A page, and the gaps that it lists."""
 
     document: Document
     gaps: tuple[Gap, ...]
 
 
-@dataclass(frozen=True)
-class PartContent:
+class PartContent(NamedTuple):
     """The blocks that a template function adds to the page, and what is missing for them."""
 
     blocks: Sequence[Block] = ()
@@ -210,9 +215,10 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
         return ("yes" if (factor.value or 0.0) >= least else "no") + ("" if certain else ", not certain")
 
     headings = (
-        Heading("Workers", numeric=False), Heading("Times faster"),
+        Heading("Workers", numeric=False),
+        Heading("Times faster"),
         Heading(f"At least {number(least, 1)}", numeric=False),
-    )  # fmt: skip
+    )
     rows = tuple((f"{n} → {2 * n}", with_interval(factor, 2), verdict(factor)) for n, factor in measured)
     enough = [2 * n for n, _ in takewhile(lambda doubling: (doubling[1].value or 0.0) >= least, measured)]
     first, factor = measured[0]
@@ -223,8 +229,9 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
         text = f"Each doubling of the workers makes the training at least {least:g} times faster up to"
         text += f" {counted(enough[-1], 'worker')}"
         text += f"; the next, to {2 * rest[0][0]}, does not." if rest else "."
-        if any("not certain" in row[2] for row in rows[: len(enough)]):
-            text += " This is not certain: not all intervals lie above it."
+    decisive = rows[: len(enough) + 1] if enough else rows[:1]
+    if any("not certain" in row[2] for row in decisive):
+        text += " This is not certain: an interval contains the factor or is missing."
     return PartContent(
         (Paragraph(text), Table(headings, rows, "Each doubling with the same work.", name="doublings"))
     )
@@ -246,10 +253,15 @@ def _gpus(subject: ProposalSubject) -> PartContent:
         return PartContent(missing=(Missing("no GPU was recorded", GPUS),))
     hosts = {rank.rank: rank.host for rank in subject.ranks(subject.row)}
     headings = (
-        Heading("Host", numeric=False), Heading("Rank"), Heading("GPU"), Heading("SM use", "%"),
-        Heading("Memory use", "%"), Heading("Peak memory", "GiB"), Heading("Power", "W"),
+        Heading("Host", numeric=False),
+        Heading("Rank"),
+        Heading("GPU"),
+        Heading("SM use", "%"),
+        Heading("Memory use", "%"),
+        Heading("Peak memory", "GiB"),
+        Heading("Power", "W"),
         Heading("Energy", "Wh"),
-    )  # fmt: skip
+    )
     rows = []
     for use in run.gpus:
         energy = None if use.joules is None else use.joules / 3600

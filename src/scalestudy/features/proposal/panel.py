@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from scalestudy.config.file import read_text, toml_table
+from scalestudy.config.keys import suggestion
 from scalestudy.features.proposal.facts import FACTS
-from scalestudy.study.file import read_text, toml_table
-from scalestudy.study.keys import suggestion
-from scalestudy.study.record_file import first_error
+from scalestudy.store.record_file import first_error
 from scalestudy.util.errors import UserError
 
 FUNCTIONS = ("table", "figure", "doublings", "request", "gpus", "environment")

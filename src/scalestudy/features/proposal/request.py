@@ -1,7 +1,7 @@
 """Compute the resource request: runs x seeds x hours x charge factor, plus lost work, rounded up."""
 
-from dataclasses import dataclass
 from math import ceil, floor, isclose, log10
+from typing import NamedTuple
 
 from scalestudy.features.proposal.facts import NODES, Missing
 from scalestudy.features.proposal.panel import Panel
@@ -10,8 +10,7 @@ from scalestudy.report.document import Block, Heading, Items, Paragraph, Table
 from scalestudy.report.format import significant
 
 
-@dataclass(frozen=True)
-class ResourceRequest:
+class ResourceRequest(NamedTuple):
     """A resource request.
 
     Attributes:
@@ -20,7 +19,7 @@ class ResourceRequest:
         total: Amount to request: `exact`, rounded up.
         unit: Unit of the panel or of the user's options.
         assumed: Assumptions, as sentences.
-        objection: Why the study does not advise the requested row; "" if it does.
+        doubt: Why the study does not advise the requested row, or not yet; "" if it does.
     """
 
     steps: tuple[tuple[str, str, str], ...]
@@ -28,7 +27,7 @@ class ResourceRequest:
     total: float
     unit: str
     assumed: tuple[str, ...]
-    objection: str = ""
+    doubt: str
 
 
 def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Missing:
@@ -56,16 +55,22 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
         ("Hours of one", significant(hours), origin),
         (f"{single.capitalize()}s", f"{base:,}", f"{row.key.label}, measured"),
         (f"{single.capitalize()}-hours", significant(useful), "the product of these"),
-        ("Lost work", f"× {1 + (share or 0.0):.3f}",
-         f"measured: {runs} without a result, {lost} worker-hours in all"),
+        (
+            "Lost work",
+            f"× {1 + (share or 0.0):.3f}",
+            f"measured: {runs} without a result, {lost} worker-hours in all",
+        ),
         ("Charge factor", f"× {charge:g}", f"{unit} an hour of a {single} ({charged})"),
         ("Reserve", f"× {1 + options.reserve:g}", "`--reserve`"),
         (f"{unit}, exactly", significant(exact), "the product of these"),
         (f"{unit}, asked for", significant(total, 3), "rounded up"),
-    ]  # fmt: skip
+    ]
     left_out = (["Lost work"] if share is None else []) + ([] if options.reserve else ["Reserve"])
     shown = tuple(step for step in steps if step[0] not in left_out)
-    return ResourceRequest(shown, exact, total, unit, _assumed(subject, share), subject.objection)
+    objection, doubt = subject.objection, subject.doubt
+    doubt = doubt and f"The study's advice is not settled: {doubt}"
+    doubt = f"The study does not advise this: {objection}." if objection else doubt
+    return ResourceRequest(shown, exact, total, unit, _assumed(subject, share), doubt)
 
 
 def _not_advised(subject: ProposalSubject) -> Missing:
@@ -91,11 +96,10 @@ def rounded_up(value: float) -> float:
 def request_blocks(request: ResourceRequest) -> tuple[Block, ...]:
     """Return the request for a page: the total, its arithmetic and its assumptions."""
     headings = (Heading("Quantity", numeric=False), Heading("Value"), Heading("From", numeric=False))
-    doubt = (Paragraph(f"The study does not advise this: {request.objection}."),) if request.objection else ()
     caption = "How the request is computed (from unrounded values)."
     return (
         Paragraph(f"We request {significant(request.total, 3)} {request.unit}."),
-        *doubt,
+        *([Paragraph(request.doubt)] if request.doubt else []),
         Table(headings, request.steps, caption, name="request"),
         Items(request.assumed),
     )

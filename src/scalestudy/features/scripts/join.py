@@ -1,7 +1,9 @@
 """Turn a process of a script into one of its workers: determine rank, strategy and device, and join."""
 
 import contextlib
+import multiprocessing
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -11,14 +13,83 @@ from scalestudy.cluster.meeting import meeting_in
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
 from scalestudy.cluster.secret import SECRET, secret_set
-from scalestudy.features.scripts.detect import main_file
-from scalestudy.features.scripts.torchrun import torchrun_variables
+from scalestudy.engines.rendezvous import interface_of, known_address
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
-from scalestudy.study.engines import EngineTraits, engine_of_script, engine_traits
-from scalestudy.study.strategies import DEFAULT, REGISTRY, Traits, traits, working_names
+from scalestudy.plugins.engines import EngineTraits, engine_of_script, engine_traits
+from scalestudy.plugins.strategies import DEFAULT, REGISTRY, traits, working_names
+from scalestudy.plugins.traits import Traits
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import loaded
+
+RUN_ID = "TORCHELASTIC_RUN_ID"
+"""Set under torchrun; shows frameworks that their processes have been started for them."""
+
+
+def torchrun_variables(placement: Placement, variables: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables that torchrun would set for this process; empty if torchrun has started it.
+
+    Rank 0 listens at MASTER_ADDR and MASTER_PORT itself, because there is no agent.
+
+    Raises:
+        UserError: If the run has no port.
+        RunError: If the host of rank 0 is not found.
+    """
+    if RUN_ID in variables:
+        return {}
+    if placement.port is None:
+        raise UserError(
+            "a port for the rendezvous of the processes",
+            f"none (from {placement.source})",
+            "Set MASTER_PORT to a free port, the same for all processes.",
+        )
+    address = known_address(placement)
+    nodes = len(set(placement.hosts)) if all(placement.hosts) else placement.size // placement.local_size
+    values = {
+        "RANK": placement.rank,
+        "WORLD_SIZE": placement.size,
+        "LOCAL_RANK": placement.local_rank,
+        "LOCAL_WORLD_SIZE": placement.local_size,
+        "GROUP_RANK": placement.node_rank or 0,
+        "GROUP_WORLD_SIZE": nodes,
+        "ROLE_RANK": placement.rank,
+        "ROLE_WORLD_SIZE": placement.size,
+        "ROLE_NAME": "default",
+        "MASTER_ADDR": address,
+        "MASTER_PORT": placement.port,
+        RUN_ID: "scalestudy",
+        "TORCHELASTIC_RESTART_COUNT": 0,
+        "TORCHELASTIC_MAX_RESTARTS": 0,
+        "TORCHELASTIC_USE_AGENT_STORE": False,
+    }
+    interface = interface_of(placement, address)
+    chosen = {"OMP_NUM_THREADS": str(len(cores.granted()))}
+    chosen |= {"GLOO_SOCKET_IFNAME": interface} if interface else {}
+    return {name: str(value) for name, value in values.items()} | {
+        name: value for name, value in chosen.items() if name not in variables
+    }
+
+
+SPAWNED = "__mp_main__"
+"""Module name that multiprocessing gives to the script in a spawned process."""
+
+
+def main_file(modules: Mapping[str, Any] = sys.modules) -> Path | None:
+    """Return the file of the running script; None in a notebook or at a prompt."""
+    main = modules.get(SPAWNED) if _imports_anew(modules) else modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    return Path(file) if file else None
+
+
+def is_helper(modules: Mapping[str, Any] = sys.modules) -> bool:
+    """Return whether multiprocessing has started this process, for example to load data."""
+    return multiprocessing.parent_process() is not None or _imports_anew(modules)
+
+
+def _imports_anew(modules: Mapping[str, Any]) -> bool:
+    """Return whether this process was spawned and imports the script as `SPAWNED` (elsewhere an alias)."""
+    return getattr(modules.get(SPAWNED), "__name__", "") == SPAWNED
+
 
 STRATEGY, WORKERS, DEVICE, FOLDER, OUT, SEED = (
     f"SCALESTUDY_SCRIPT_{name}" for name in ("STRATEGY", "WORKERS", "DEVICE", "FOLDER", "OUT", "SEED")
@@ -61,17 +132,9 @@ def strategy_of(name: str, engine: EngineTraits | None = None) -> Traits:
         raise UserError(
             f"{across}, for a script with its own training loop", name, f"Use --strategy {across}."
         )
-    if not strategy.synchronous:
+    if not strategy.synchronous or (strategy.one_process and not strategy.one_device):
         raise UserError(
-            "a synchronous strategy for a script",
-            f"{name}, which has processes besides the workers",
-            f"Use {across}.",
-        )
-    if strategy.one_process and not strategy.one_device:
-        raise UserError(
-            "a strategy with one device per process for a script",
-            f"{name}, which copies the model to several devices",
-            f"Use {across}: the same workers, each in its own process.",
+            "a synchronous strategy with one device per process for a script", name, f"Use {across}."
         )
     return strategy
 

@@ -2,11 +2,12 @@
 
 import contextlib
 import os
+import re
 import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,6 +15,9 @@ from typing import Any, NoReturn
 from scalestudy.app.one_point import one_point_study
 from scalestudy.cluster.environment import for_instances, library_changes, process_environment
 from scalestudy.cluster.placement import Placement
+from scalestudy.config.expand import RunOrder
+from scalestudy.config.point import Point
+from scalestudy.config.task_sources import source_files
 from scalestudy.features.scripts import process
 from scalestudy.features.scripts.join import (
     DEVICE,
@@ -24,9 +28,9 @@ from scalestudy.features.scripts.join import (
     WORKERS,
     has_own_loop,
     strategy_of,
+    torchrun_variables,
 )
 from scalestudy.features.scripts.measured_study import folder_path, measured_point, script_text
-from scalestudy.features.scripts.torchrun import torchrun_variables
 from scalestudy.hardware import devices
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
@@ -34,13 +38,11 @@ from scalestudy.launch.local.launcher import points_here
 from scalestudy.launch.local.reserve import await_gpus, granted
 from scalestudy.launch.local.run import STOP, failure_of_end, terminable
 from scalestudy.launch.local.workers import Command, WorkerProcesses, worker_commands
-from scalestudy.study.engines import engine_of_script, engine_traits
-from scalestudy.study.expand import RunOrder
-from scalestudy.study.point import Point
-from scalestudy.study.records import Failure
-from scalestudy.study.run_folder import RunFolder, write_point
-from scalestudy.study.state import finished_run
-from scalestudy.study.store import StudyFolder
+from scalestudy.plugins.engines import engine_of_script, engine_traits, imported_packages
+from scalestudy.store.records import Failure, Result
+from scalestudy.store.run_folder import RunFolder, write_point
+from scalestudy.store.state import finished_run
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
 
 PLAIN = ("cnn", "digits")
@@ -66,15 +68,24 @@ class Script:
         """Return the environment variables that configure its processes; see `join`."""
         point = self.point
         return {
-            STRATEGY: point.implementation, WORKERS: str(point.workers), DEVICE: point.launch.device,
-            SEED: str(point.seed), **({OUT: os.path.abspath(self.out)} if self.out else {}),
-        }  # fmt: skip
+            STRATEGY: point.implementation,
+            WORKERS: str(point.workers),
+            DEVICE: point.launch.device,
+            SEED: str(point.seed),
+            **({OUT: os.path.abspath(self.out)} if self.out else {}),
+        }
 
 
 def script_of(
-    file: Path, arguments: Sequence[str], *, strategy: str, workers: int, launch: dict[str, Any],
-    seed: int = 0, out: Path | None = None,
-) -> Script:  # fmt: skip
+    file: Path,
+    arguments: Sequence[str],
+    *,
+    strategy: str,
+    workers: int,
+    launch: dict[str, Any],
+    seed: int = 0,
+    out: Path | None = None,
+) -> Script:
     """Return a script to start on this machine's devices and cores.
 
     `strategy` and the keys in `launch` (device, cpus_per_worker) are as in a study file. `out` is the folder
@@ -143,11 +154,12 @@ def run_sweep(scripts: Sequence[Script], logs: Path | None, on_note: OnNote) -> 
         KeyboardInterrupt: As in `run_script`.
     """
     failures: list[RunError] = []
+    trained: dict[tuple[int, str], str] = {}
+    for note in _unmeasured(scripts):
+        on_note(note)
     for script in scripts:
-        text = script_text(Path(script.file), script.arguments)
         if len(scripts) > 1:
-            path = folder_path(text, script.out)
-            done = path.exists() and finished_run(StudyFolder.open(path).runs(script.point.name))
+            done = _result_of(script)
             on_note(f"{script.point.name}{': done before' if done else ''}")
             if done:
                 continue
@@ -158,8 +170,46 @@ def run_sweep(scripts: Sequence[Script], logs: Path | None, on_note: OnNote) -> 
                 raise
             on_note(f"{script.point.name}: {error}")
             failures.append(error)
+        if (result := _result_of(script)) and result.weights_digest:
+            other = trained.setdefault((result.workers, result.weights_digest), result.name)
+            if other != result.name:
+                raise RunError(
+                    "different weights from different seeds",
+                    f"the same ones from {other} and {result.name}, whose spread would say nothing",
+                    "Add torch.manual_seed(workers.seed) after scalestudy.workers().",
+                )
     if failures:
         raise failures[0]
+
+
+def _result_of(script: Script) -> Result | None:
+    """Return the result of a measured script's newest finished run, if there is one."""
+    path = folder_path(script_text(Path(script.file), script.arguments), script.out)
+    finished = finished_run(StudyFolder.open(path).runs(script.point.name)) if path.exists() else None
+    return finished[1] if finished else None
+
+
+def _unmeasured(scripts: Sequence[Script]) -> Iterator[str]:
+    """Sentences on lines that a script with its own loop lacks, so that its runs give no results."""
+    file = Path(scripts[0].file)
+    if not scripts[0].own_loop:
+        return
+    files = source_files(str(file.absolute())).values()
+    if not any("scalestudy" in imported_packages(source) for source in files):
+        yield (
+            f"{file.name} does not import scalestudy, so it will run and nothing will be measured. "
+            "`scalestudy launch --help` shows the three lines that measure it."
+        )
+    elif len({script.point.seed for script in scripts}) > 1 and not any(map(_reads_seed, files)):
+        yield (
+            f"{file.name} does not use workers.seed, so its seeds do not differ. "
+            "Add torch.manual_seed(workers.seed) after scalestudy.workers()."
+        )
+
+
+def _reads_seed(source: Path) -> bool:
+    """Whether a file has `name.seed` other than as a call such as `numpy.random.seed(0)`."""
+    return re.search(rb"\.seed\b(?!\()", source.read_bytes()) is not None
 
 
 def is_own_loop(file: Path, strategy: str) -> bool:
@@ -168,9 +218,15 @@ def is_own_loop(file: Path, strategy: str) -> bool:
 
 
 def run_rank(
-    file: Path, arguments: Sequence[str], placement: Placement, *, strategy: str, device: str, seed: int,
+    file: Path,
+    arguments: Sequence[str],
+    placement: Placement,
+    *,
+    strategy: str,
+    device: str,
+    seed: int,
     out: Path | None,
-) -> NoReturn:  # fmt: skip
+) -> NoReturn:
     """Replace this process, one of several that srun or mpirun has started, by a process of the script.
 
     Raises:
@@ -226,7 +282,8 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
     folder = Path(tempfile.mkdtemp(prefix="scalestudy-launch-", dir=logs))
     run, last = RunFolder(folder), script.point.processes - 1
     if last:
-        on_note(f"Logs of rank{'s 1 to' * (last > 1)} {last}: {folder / 'logs'}")
+        until = "" if logs else " (removed when it ends well; --logs DIR keeps them)"
+        on_note(f"Logs of rank{'s 1 to' * (last > 1)} {last}: {folder / 'logs'}{until}")
     with terminable(), contextlib.ExitStack() as held:
         gpus = await_gpus(held, script.point, on_note)
         point, port, cpus, environment = held.enter_context(granted(script.point, gpus))
@@ -249,10 +306,14 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
     measured = _leave_measured(folder, failure)
     if measured and not failure:
         on_note(f"Measured: scalestudy report {shlex.quote(str(measured.path.parents[2]))}")
+    if script.own_loop and not measured and not failure:
+        on_note(f"Nothing was measured: {script.file} has begun no epoch of workers.epochs().")
     if failure is None:
         if logs is None:
             shutil.rmtree(folder)
         return
+    ended = [rank for rank in range(last + 1) if process.done_file(folder, rank).exists()]
+    early = f"; rank {', '.join(map(str, ended))} had ended the script before" if ended else ""
     logs_at = folder / "logs"
     if measured and logs is None:
         logs_at = measured.path / "logs"
@@ -260,7 +321,7 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
     tail = "".join(f"\n  | {line}" for line in failure.tail) if failure.rank else ""
     raise RunError(
         "every worker to succeed",
-        failure.reason.replace("the task's file", "the script") + tail + ("\n" if tail else ""),
+        failure.reason.replace("the task's file", "the script") + early + tail + ("\n" if tail else ""),
         f"The logs of all ranks but 0 are in {logs_at}." if last else "See its output above.",
     )
 
@@ -305,9 +366,14 @@ def commands(
         if rank == 0:
             variables.pop("PYTHONUNBUFFERED", None)
         arguments = [
-            sys.executable, "-P", "-m", process.__name__,
-            str(run.path.absolute()), script.file, *script.arguments,
-        ]  # fmt: skip
+            sys.executable,
+            "-P",
+            "-m",
+            process.__name__,
+            str(run.path.absolute()),
+            script.file,
+            *script.arguments,
+        ]
         log = None if rank == 0 else worker.log
         processes.append(Command(arguments, variables, worker.cpus, log, Path.cwd()))
     return processes

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 import psutil
 
-from scalestudy.features.scripts.detect import is_helper
-from scalestudy.features.scripts.join import FOLDER, SEED, Start, loop_session_of
+from scalestudy.config.metrics import Better
+from scalestudy.features.scripts.join import FOLDER, SEED, Start, is_helper, loop_session_of
 from scalestudy.features.scripts.recording import Left, Recording, Tally
 from scalestudy.hardware.cores import granted
 from scalestudy.launch.failures import failure_of, first_cause
@@ -33,10 +33,9 @@ from scalestudy.launch.supervise import cause_of
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
 from scalestudy.measure.utilisation import peak_memory
-from scalestudy.study.engines import engine_traits
-from scalestudy.study.metrics import Better
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.strategies import traits
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.plugins.strategies import traits
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import ScalestudyError, UserError
 
 
@@ -108,11 +107,18 @@ class LoopWorkers:
                 "no epoch in progress",
                 "Write `for epoch in workers.epochs(10):` around the steps.",
             )
-        tally.samples += int(samples)
+        rows = int(samples)
+        if rows < 0:
+            raise UserError(
+                "the number of samples of a step, 0 or more",
+                f"workers.count({samples!r})",
+                "Count the rows of the batch, as in workers.count(len(inputs)).",
+            )
+        tally.samples += rows
         tally.steps += 1
-        tally.most = max(tally.most, int(samples))
+        tally.most = max(tally.most, rows)
         if loss is not None:
-            tally.loss = (tally.loss or 0.0) + self._session.scalar(loss) * int(samples)
+            tally.loss = (tally.loss or 0.0) + self._session.scalar(loss) * rows
         self._session.mark()
         if self._recording:
             self._recording.step(tally.samples * self.size, tally.steps)
@@ -153,8 +159,20 @@ class LoopWorkers:
         """
         return self._session.lightning_callback(self, quality, better)
 
+    def transformers_callback(self, quality: str, *, better: Better | None = None) -> Any:
+        """Return a callback for the Trainer of transformers that measures its epochs.
+
+        Args:
+            quality: Name of a metric of the evaluation, such as "eval_accuracy" or "eval_loss".
+            better: "higher" or "lower", as in `quality`.
+        """
+        return self._session.transformers_callback(self, quality, better)
+
     def broadcast(self, value: Any) -> Any:
-        """Return rank 0's value on every process. All processes must call this; the value is pickled."""
+        """Return rank 0's value, of numbers, text, lists and dicts, on every process.
+
+        All processes must call this.
+        """
         return self._session.group.share_object(value)
 
     def barrier(self) -> None:
@@ -176,10 +194,12 @@ class LoopWorkers:
         path = group.share_object(str(self._recording.run.path) if self._recording else None)
         self._folder = RunFolder(path)
         record = rank_record(
-            self._start.placement, engine_traits(traits(self.strategy).engine),
-            threads=self._session.threads, devices=self._session.devices(),
+            self._start.placement,
+            engine_traits(traits(self.strategy).engine),
+            threads=self._session.threads,
+            devices=self._session.devices(),
             build=self._session.build_record(),
-        )  # fmt: skip
+        )
         self._folder.write_rank(record)
 
     def begin_epoch(self) -> None:
@@ -209,6 +229,8 @@ class LoopWorkers:
         tally, self._tally = self._tally, None
         tally.wall = time.perf_counter() - self._epoch_began
         tally.loss = None if tally.loss is None else float(tally.loss)
+        if not self._cores_used and self._model is not None:
+            tally.digest = self._session.digest(self._model)
         self._communication = self._session.communication()
         self._cores_used.append((tally.cpu_seconds, tally.seconds))
         tallies = self._session.group.to_first(asdict(tally))
@@ -228,12 +250,15 @@ class LoopWorkers:
         used, seconds = (sum(pair[place] for pair in self._cores_used) for place in (0, 1))
         session = self._session
         left = Left(
-            host=socket.gethostname(), qualities=self._last, peak_memory=peak_memory(),
+            host=socket.gethostname(),
+            qualities=self._last,
+            peak_memory=peak_memory(),
             cpu_percent=100 * used / seconds / len(granted()) if seconds else 0.0,
             digest=session.digest(self._model) if self._model is not None else "",
             parameters=session.parameters(self._model) if self._model is not None else None,
             communication=self._communication,
-        )  # fmt: skip
+            initial_statistics=None if self._model is None else session.initial_statistics(self._model),
+        )
         everyone = session.group.to_first(asdict(left))
         if self._recording and everyone is not None:
             self._recording.result([Left(**values) for values in everyone])

@@ -6,21 +6,17 @@ arguments adds points to the study.
 
 import hashlib
 import itertools
+import json
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalestudy.features.scripts.detect import main_file
-from scalestudy.features.scripts.join import Start
-from scalestudy.hardware import cores
-from scalestudy.study.expand import point_name
-from scalestudy.study.file import Study, SweepSettings
-from scalestudy.study.point import Point, Terms
-from scalestudy.study.record_file import read_record
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.settings import (
+from scalestudy.config.expand import point_name
+from scalestudy.config.file import Study, SweepSettings
+from scalestudy.config.point import Point, Terms
+from scalestudy.config.settings import (
     DataSettings,
     LaunchSettings,
     ResolvedData,
@@ -28,8 +24,13 @@ from scalestudy.study.settings import (
     ResolvedTrain,
     TrainSettings,
 )
-from scalestudy.study.store import StudyFolder, default_folder
-from scalestudy.study.strategies import traits
+from scalestudy.config.task_sources import digests, source_files
+from scalestudy.features.scripts.join import Start, main_file
+from scalestudy.hardware import cores
+from scalestudy.plugins.strategies import traits
+from scalestudy.store.record_file import read_record
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder, default_folder
 from scalestudy.util.errors import UserError
 
 TASK = "script:"
@@ -39,7 +40,7 @@ ARGUMENTS = "script.arguments"
 
 
 class ScriptText(NamedTuple):
-    """The current version of a script: its path, its arguments, and the SHA-256 of its text."""
+    """The current version of a script: its path, its arguments, and the SHA-256 of its sources."""
 
     file: Path
     arguments: tuple[str, ...]
@@ -52,13 +53,14 @@ class ScriptText(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Identifier of the script's text, in the place of a data source."""
+        """Identifier of the script's code and of the modules it imports, in the place of a data source."""
         return f"sha256:{self.digest}"
 
 
 def script_text(file: Path, arguments: Sequence[str]) -> ScriptText:
     """Read the current version of a script."""
-    return ScriptText(file.absolute(), tuple(arguments), hashlib.sha256(file.read_bytes()).hexdigest())
+    sources = json.dumps(digests(source_files(str(file.absolute()))), sort_keys=True)
+    return ScriptText(file.absolute(), tuple(arguments), hashlib.sha256(sources.encode()).hexdigest())
 
 
 def script_here() -> ScriptText:
@@ -76,15 +78,25 @@ def script_here() -> ScriptText:
 def measured_point(script: ScriptText, strategy: str, workers: int, seed: int, terms: Terms) -> Point:
     """Return a point of a script's study. Its training settings are placeholders until `with_facts`."""
     return Point(
-        name=point_name(strategy, workers, seed, script.swept), study=script.file.stem,
-        task=f"{TASK}{script.file}", engine=traits(strategy).engine, strategy=strategy, workers=workers,
-        seed=seed, swept=script.swept, data=ResolvedData(source=script.source),
+        name=point_name(strategy, workers, seed, script.swept),
+        study=script.file.stem,
+        task=f"{TASK}{script.file}",
+        engine=traits(strategy).engine,
+        strategy=strategy,
+        workers=workers,
+        seed=seed,
+        swept=script.swept,
+        data=ResolvedData(source=script.source),
         train=ResolvedTrain(
-            epochs=1, batch_size=1, optimizer="sgd", learning_rate=1.0, schedule="constant",
+            epochs=1,
+            batch_size=1,
+            optimizer="sgd",
+            learning_rate=1.0,
+            schedule="constant",
             learning_rate_scaling="none",
         ),
         terms=terms,
-    )  # fmt: skip
+    )
 
 
 def point_of(start: Start, script: ScriptText, seed: int) -> Point:
@@ -158,9 +170,13 @@ def with_facts(folder: StudyFolder, point: Point, *, epochs: int, batch: int) ->
 
 def _study(name: str, point: Point) -> Study:
     return Study(
-        name=name, task=point.task, engine=(point.engine,), data=DataSettings(source=point.data.source),
-        train=TrainSettings(learning_rate_scaling="none"), launch=LaunchSettings(device=point.launch.device),
-    )  # fmt: skip
+        name=name,
+        task=point.task,
+        engine=(point.engine,),
+        data=DataSettings(source=point.data.source),
+        train=TrainSettings(learning_rate_scaling="none"),
+        launch=LaunchSettings(device=point.launch.device),
+    )
 
 
 def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], str]:

@@ -12,6 +12,8 @@ from scalestudy.util.tracebacks import raised_at, user_frame
 
 LOOK = 0.02
 """Seconds between two checks whether the other processes are done."""
+LEAVE_AFTER = 60.0
+"""Seconds that a process waits for the others. One that waits for it in a sum fails only when it has gone."""
 
 
 def main(arguments: list[str]) -> int:
@@ -24,11 +26,11 @@ def main(arguments: list[str]) -> int:
         die_with_launcher()
         from scalestudy.cluster.resolve import resolve
         from scalestudy.launch.supervise import supervised
-        from scalestudy.study.run_folder import RunFolder
+        from scalestudy.store.run_folder import RunFolder
 
         placement = resolve(os.environ)
         if _has_own_loop():
-            from scalestudy.features.scripts.torchrun import torchrun_variables
+            from scalestudy.features.scripts.join import torchrun_variables
 
             os.environ.update(torchrun_variables(placement))
         return supervised(
@@ -57,7 +59,8 @@ def print_from(script: str, error: Exception) -> None:
     below = error.__traceback__
     while below is not None and below.tb_frame.f_code.co_filename != script:
         below = below.tb_next
-    traceback.print_exception(type(error), error, below or error.__traceback__)
+    unread = isinstance(error, SyntaxError) and error.filename == script  # no frame of the script itself
+    traceback.print_exception(type(error), error, None if unread else below or error.__traceback__)
 
 
 def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) -> int:
@@ -77,15 +80,23 @@ def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) 
             f"{script}, which ended without it: each process trained alone",
             "Add `workers = scalestudy.workers()` after its imports; see `scalestudy launch --help`.",
         )
-    (folder / f"done-{rank}").touch()
-    while not all((folder / f"done-{other}").exists() for other in range(size)):
+    done_file(folder, rank).touch()
+    deadline = time.monotonic() + LEAVE_AFTER
+    while not all(done_file(folder, other).exists() for other in range(size)):
         time.sleep(LOOK)  # another process's last sum may still read from this one
+        if time.monotonic() > deadline:
+            break
     return 0
+
+
+def done_file(folder: Path, rank: int) -> Path:
+    """Return the file whose presence means that this rank has ended the script."""
+    return folder / f"done-{rank}"
 
 
 def _has_own_loop() -> bool:
     from scalestudy.features.scripts.join import STRATEGY, has_own_loop
-    from scalestudy.study.strategies import traits
+    from scalestudy.plugins.strategies import traits
 
     return has_own_loop(traits(os.environ[STRATEGY]))
 

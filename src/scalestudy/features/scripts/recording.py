@@ -3,17 +3,18 @@
 import datetime
 import os
 import re
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from scalestudy.config.metrics import Better, Sense, gain, known
 from scalestudy.features.scripts.join import FOLDER, OUT, Start
 from scalestudy.features.scripts.measured_study import folder_of, point_of, run_of, script_here, with_facts
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.metrics import Better, Sense, gain, known
-from scalestudy.study.records import EpochRecord, Progress, Result
-from scalestudy.study.run_folder import write_point
+from scalestudy.store.records import EpochRecord, Progress, Result
+from scalestudy.store.run_folder import write_point
 from scalestudy.util.errors import RunError
 
 PROGRESS_EVERY = 1.0
@@ -35,6 +36,7 @@ class Tally:
         cpu_seconds: CPU time of the process during training.
         loss: Sum of the losses of its samples; None if the script reports none.
         qualities: Metrics of the evaluation.
+        digest: Hash of the model's parameters after the first epoch; "" later, or without a model.
     """
 
     samples: int = 0
@@ -45,11 +47,17 @@ class Tally:
     cpu_seconds: float = 0.0
     loss: Any = None
     qualities: Qualities = field(default_factory=dict)
+    digest: str = ""
 
 
 @dataclass
 class Left:
-    """The state of a worker at the end; `digest` is a hash of the model's parameters, "" without a model."""
+    """The state of a worker at the end.
+
+    Attributes:
+        digest: Hash of the model's parameters, "" without a model.
+        initial_statistics: As in `Outcome`.
+    """
 
     host: str
     qualities: Qualities
@@ -58,6 +66,7 @@ class Left:
     digest: str
     parameters: int | None
     communication: str | None
+    initial_statistics: float | None
 
 
 class Recording:
@@ -69,6 +78,7 @@ class Recording:
         self._point = point_of(start, script, seed)
         self._study = folder_of(script, self._point, os.environ.get(OUT))
         self.run = run_of(self._study, self._point, os.environ.get(FOLDER))
+        self._point = self.run.point()  # with what the launcher knows of it
         self._records: list[EpochRecord] = []
         self._most: list[int] = []
         self._senses: dict[str, Better | None] = {}
@@ -92,18 +102,23 @@ class Recording:
 
     def epoch(self, tallies: Sequence[Tally]) -> None:
         """Record an epoch that has ended on all workers. An epoch without samples is ignored."""
+        for note in () if self._records else _notes(tallies):
+            print(f"scalestudy: {note}", file=sys.stderr, flush=True)
         seconds = max(tally.seconds for tally in tallies)
         samples = sum(tally.samples for tally in tallies)
         losses = [tally.loss for tally in tallies if tally.samples]
         if not samples:
             return
         record = EpochRecord(
-            epoch=len(self._records) + 1, steps=max(tally.steps for tally in tallies), samples=samples,
-            loss=None if None in losses else sum(losses) / samples, train_seconds=seconds,
+            epoch=len(self._records) + 1,
+            steps=max(tally.steps for tally in tallies),
+            samples=samples,
+            loss=None if None in losses else sum(losses) / samples,
+            train_seconds=seconds,
             evaluation_seconds=tallies[0].wall - tallies[0].seconds,
             elapsed_training_seconds=sum(record.train_seconds for record in self._records) + seconds,
             validation=_values([tally.qualities for tally in tallies]),
-        )  # fmt: skip
+        )
         self._records.append(record)
         self._most = [
             max(before, tally.most)
@@ -116,11 +131,15 @@ class Recording:
         now = time.time()
         self._progress = self._progress.model_copy(
             update={
-                "epoch": min(record.epoch + 1, self._epochs), "step": 0, "steps": record.steps,
-                "quality": quality, "throughput": samples / seconds if seconds else None, "updated": now,
+                "epoch": min(record.epoch + 1, self._epochs),
+                "step": 0,
+                "steps": record.steps,
+                "quality": quality,
+                "throughput": samples / seconds if seconds else None,
+                "updated": now,
                 "seconds_left": (now - self._began) * (self._epochs - record.epoch),
             }
-        )  # fmt: skip
+        )
         self._began = self._written = now
         self.run.write_progress(self._progress)
 
@@ -157,27 +176,62 @@ class Recording:
         write_point(self.run.path / "point.json", self._point)
         point = self._point
         result = Result(
-            name=point.name, engine=point.engine, strategy=point.strategy, workers=point.workers,
-            implementation=point.implementation, communication=left[0].communication, seed=point.seed,
-            swept=point.swept, per_worker_batch=max(self._most), global_batch=sum(self._most),
-            epochs=len(records), updates=sum(record.steps for record in records),
+            name=point.name,
+            engine=point.engine,
+            strategy=point.strategy,
+            workers=point.workers,
+            implementation=point.implementation,
+            communication=left[0].communication,
+            seed=point.seed,
+            swept=point.swept,
+            per_worker_batch=max(self._most),
+            global_batch=sum(self._most),
+            epochs=len(records),
+            updates=sum(record.steps for record in records),
             samples_processed=sum(record.samples for record in records),
             training_samples=max(record.samples for record in records),
             throughput=sum(record.samples for record in steady) / seconds if seconds else None,
-            steady_epochs=len(steady), training_seconds=records[-1].elapsed_training_seconds,
-            wall_seconds=self._clock.wall, phases=self._clock.phases(), metric=metric, better=sense.better,
-            bounded=sense.bounded, quality=quality, validation=last,
-            best_quality=quality if best is None else best[0], best_epoch=best and best[1],
-            parameters=left[0].parameters, weights_digest=left[0].digest,
-            by_script=True, oversubscribed=point.oversubscribed,
+            steady_epochs=len(steady),
+            training_seconds=records[-1].elapsed_training_seconds,
+            wall_seconds=self._clock.wall,
+            phases=self._clock.phases(),
+            metric=metric,
+            better=sense.better,
+            bounded=sense.bounded,
+            quality=quality,
+            validation=last,
+            best_quality=quality if best is None else best[0],
+            best_epoch=best and best[1],
+            parameters=left[0].parameters,
+            weights_digest=left[0].digest,
+            initial_statistics=left[0].initial_statistics,
+            by_script=True,
+            oversubscribed=point.oversubscribed,
             peak_memory_bytes=[one.peak_memory for one in left],
-            cpu_percent=[one.cpu_percent for one in left], began=self._clock.started,
-            order=point.turn and point.turn.order, place=point.turn and point.turn.place,
+            cpu_percent=[one.cpu_percent for one in left],
+            began=self._clock.started,
+            order=point.turn and point.turn.order,
+            place=point.turn and point.turn.place,
             hosts=sorted({one.host for one in left}),
             finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        )  # fmt: skip
+        )
         self.run.write_checksums(result)
         self.run.write_result(result)
+
+
+def _notes(tallies: Sequence[Tally]) -> Iterator[str]:
+    """Yield mistakes that the first epoch shows, before the others are trained in vain."""
+    if len({tally.digest for tally in tallies}) > 1:
+        yield (
+            "after the first epoch the workers have different parameters. Wrap the model, as in "
+            "DistributedDataParallel(model), unless the script averages it later."
+        )
+    steps = [tally.steps for tally in tallies]
+    if len(set(steps)) > 1:
+        yield (
+            f"the workers took {min(steps)} to {max(steps)} steps in the first epoch. Give each as many, as "
+            "DistributedSampler does, or they wait for each other or train on their own."
+        )
 
 
 def _known(name: str) -> Sense:

@@ -16,7 +16,7 @@ import numpy as np
 
 from scalestudy.features.scripts.join import Start, has_own_loop, session_of, start_of
 from scalestudy.features.scripts.loop import LoopWorkers
-from scalestudy.study.strategies import traits
+from scalestudy.plugins.strategies import traits
 from scalestudy.util.errors import UserError
 
 Batch = Literal["global", "per-worker"]
@@ -104,7 +104,10 @@ class Workers:
         return peak_rate(rate, self.size, rule)
 
     def broadcast(self, value: Any) -> Any:
-        """Return rank 0's value on every process. All processes must call this; the value is pickled."""
+        """Return rank 0's value, of numbers, text, lists and dicts, on every process.
+
+        All processes must call this.
+        """
         return value if self._session is None else self._session.group.share_object(value)
 
     def barrier(self) -> None:

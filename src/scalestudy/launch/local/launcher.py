@@ -5,17 +5,17 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from scalestudy.config.expand import expand
+from scalestudy.config.file import Study
+from scalestudy.config.point import Point
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
 from scalestudy.launch.base import Moved, Note, Options, Overview, Step, UnrecordedFailure
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.local import run
-from scalestudy.study.expand import expand
-from scalestudy.study.file import Study
-from scalestudy.study.launchers import DEFAULT
-from scalestudy.study.point import Point
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.store import StudyFolder
+from scalestudy.plugins.launchers import DEFAULT
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
 
@@ -35,18 +35,12 @@ def points_here(study: Study) -> list[Point]:
             reason.action,
         )
     return expand(
-        study, gpus=gpus, cores=len(cores.granted()), capability=devices.lowest_capability(),
+        study,
+        gpus=gpus,
+        cores=len(cores.granted()),
+        capability=devices.lowest_capability(),
         node_gpus=devices.gpus_of_node(),
-    )  # fmt: skip
-
-
-def slow_precisions(points: Sequence[Point]) -> Iterator[Note]:
-    """Yield notes about precisions that are slower than float32 on this machine's CPUs."""
-    on_cpus = [point for point in points if point.launch.device == "cpu" or not devices.gpus()]
-    precisions = {point.train.precision for point in on_cpus}
-    slow = {"mixed_float16"} if cores.computes_bfloat16() else {"mixed_float16", "mixed_bfloat16"}
-    for precision in sorted(precisions & slow):
-        yield Note(f"{precision} is slower than float32 on this processor: use float32, or a GPU.")
+    )
 
 
 TELL_EVERY = 5.0
@@ -59,6 +53,7 @@ class LocalLauncher:
     title = "this machine"
     detached = False
     checked = False
+    hold = staticmethod(run.hold_here)
 
     def points(self, study: Study, options: Options) -> list[Point]:
         """Return the points of a study, expanded for this machine's devices and cores.
@@ -88,11 +83,11 @@ class LocalLauncher:
         Raises:
             KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
         """
-        yield from slow_precisions(points)
+        yield from self.notes(points)
         with run.terminable():
             for point in points:
                 # Closing it ends the workers and records in the run that it was interrupted.
-                with closing(run.run_steps(folder, point)) as steps:
+                with closing(run.run_steps(folder, point, self.hold)) as steps:
                     outcome = yield from _moves(point, steps)
                 if outcome.failure is not None and not outcome.written:
                     yield UnrecordedFailure(point.name, outcome.failure)
@@ -100,11 +95,19 @@ class LocalLauncher:
                 if run.STOP.number:
                     raise KeyboardInterrupt
 
+    def notes(self, points: Sequence[Point]) -> Iterator[Note]:
+        """Yield notes about precisions that are slower than float32 on this machine's CPUs."""
+        on_cpus = [point for point in points if point.launch.device == "cpu" or not devices.gpus()]
+        precisions = {point.train.precision for point in on_cpus}
+        slow = {"mixed_float16"} if cores.computes_bfloat16() else {"mixed_float16", "mixed_bfloat16"}
+        for precision in sorted(precisions & slow):
+            yield Note(f"{precision} is slower than float32 on this processor: use float32, or a GPU.")
+
     def dry_run(
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
     ) -> Iterator[str | Note]:
         """Yield a line for every point."""
-        yield from slow_precisions(list(points.values()))
+        yield from self.notes(list(points.values()))
         for status in overview.points:
             point = status.point
             note = f"  (oversubscribed: {point.oversubscribed})" if point.oversubscribed else ""

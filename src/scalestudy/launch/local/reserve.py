@@ -15,13 +15,13 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
 from scalestudy.cluster.gpu_assignment import ASSIGNED, assignment
 from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.config.point import Point
 from scalestudy.hardware import cores as machine_cores
 from scalestudy.hardware import devices
 from scalestudy.hardware.cores import core_by_core, shares
 from scalestudy.hardware.devices import Gpu, lendable_gpus, visible_gpus
 from scalestudy.hardware.network_namespace import READY
 from scalestudy.launch.base import Note
-from scalestudy.study.point import Point
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError
 from scalestudy.util.locks import Timeout, take
@@ -92,10 +92,9 @@ def _free(port: int) -> bool:
 
 
 def run_cores(
-    point: Point, gpus: Sequence[Gpu] | None
+    count: int, each: int, gpus: Sequence[Gpu] | None
 ) -> contextlib.AbstractContextManager[tuple[list[int], bool]]:
-    """Reserve cores near the GPUs for all workers of a point; also yields whether they are exclusive."""
-    count, each = 1 if point.traits.one_device else point.places, point.launch.cpus_per_worker
+    """Reserve `each` cores, near the GPUs, for `count` workers; also yields whether they are exclusive."""
     if gpus is None:
         return cores(machine_cores.granted(), count * each)
     near = [gpus[index].cpus if index < len(gpus) else () for index in range(count)]
@@ -136,15 +135,12 @@ def reserved_gpus(held: contextlib.ExitStack, point: Point) -> Generator[Note, N
     GPUs hidden by CUDA_VISIBLE_DEVICES are not used.
     """
     count = 1 if point.traits.one_device else point.workers
-    look = lendable_gpus if count == 1 else visible_gpus
-    available = [] if point.launch.device == "cpu" else look(os.environ)
-    if len(available) < count or not all(gpu.uuid for gpu in available):
-        return []  # on CPUs, or the worker reports what is missing; without UUIDs nothing can be locked
-    # CUDA shows a process no full GPU besides a MIG instance, and an instance is slower than a full GPU.
-    available.sort(key=lambda gpu: gpu.uuid.startswith("MIG-"))
+    available = [] if point.launch.device == "cpu" else usable_gpus(count)
+    if len(available) < count:
+        return []  # on CPUs, or the worker reports what is missing
     last = ""
     while True:
-        own, others = _taken(held, available, count)
+        own, others = take_gpus(held, available, count)
         if own:
             return own
         wanted = "a GPU" if count == 1 else f"{count} GPUs at once"
@@ -152,6 +148,15 @@ def reserved_gpus(held: contextlib.ExitStack, point: Point) -> Generator[Note, N
             yield Note(text)
             last = text
         time.sleep(TRY_EVERY)
+
+
+def usable_gpus(count: int) -> list[Gpu]:
+    """Return the GPUs that `count` workers may use, full ones first; none if they have no UUID to lock."""
+    available = (lendable_gpus if count == 1 else visible_gpus)(os.environ)
+    if not all(gpu.uuid for gpu in available):
+        return []
+    # CUDA shows a process no full GPU besides a MIG instance, and an instance is slower than a full GPU.
+    return sorted(available, key=lambda gpu: gpu.uuid.startswith("MIG-"))
 
 
 def await_gpus(held: contextlib.ExitStack, point: Point, on_note: Callable[[str], object]) -> list[str]:
@@ -165,7 +170,9 @@ def await_gpus(held: contextlib.ExitStack, point: Point, on_note: Callable[[str]
             return uuids
 
 
-def _taken(held: contextlib.ExitStack, available: Sequence[Gpu], count: int) -> tuple[list[str], list[str]]:
+def take_gpus(
+    held: contextlib.ExitStack, available: Sequence[Gpu], count: int
+) -> tuple[list[str], list[str]]:
     """Try to reserve `count` GPUs; return their UUIDs, or none, and the UUIDs that others hold."""
     own: list[str] = []
     others: list[str] = []
@@ -203,9 +210,12 @@ def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> It
     # In its own session, since Ctrl-C must not end it before the workers.
     with subprocess.Popen(
         [sys.executable, "-P", "-m", modules.NETWORK_NAMESPACE],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, start_new_session=True,
-    ) as holder:  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as holder:
         assert holder.stdout is not None
         said = holder.stdout.readline().strip()
         yield own | {NETWORK: str(holder.pid) if said == READY else said or "the namespace's process ended"}
@@ -216,9 +226,11 @@ def granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, lis
     """Reserve resources; yield the point (perhaps oversubscribed), its first port, cores and variables."""
     on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
     shown = devices.showing(gpus) | assignment(gpus) if gpus else {}
+    count = 1 if point.traits.one_device else point.places
+    near = devices.visible_gpus(os.environ | shown) if on_gpus else None
     with (
         ports(point.processes + 1) as port,
-        run_cores(point, devices.visible_gpus(os.environ | shown) if on_gpus else None) as (cpus, alone),
+        run_cores(count, point.launch.cpus_per_worker, near) as (cpus, alone),
         private_run(point.processes) as own,
     ):
         if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:

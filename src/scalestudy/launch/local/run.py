@@ -9,16 +9,23 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
+from scalestudy.config.point import Point
+from scalestudy.hardware import cores as machine_cores
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.base import Note
 from scalestudy.launch.failures import deciding, failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.local.reserve import granted, reserved_gpus
-from scalestudy.launch.local.workers import POLL, Command, WorkerProcesses, started_in, worker_commands
+from scalestudy.launch.local.workers import (
+    POLL,
+    ProcessGroup,
+    WorkerProcesses,
+    started_in,
+    worker_commands,
+)
 from scalestudy.measure.hang_detection import HangDetector
-from scalestudy.study.point import Point
-from scalestudy.study.records import Cause, Failure, Progress
-from scalestudy.study.run_folder import RunFolder, write_point
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import Cause, Disturbance, Failure, Progress
+from scalestudy.store.run_folder import RunFolder, write_point
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError
 from scalestudy.util.files import spare_space
 
@@ -46,7 +53,9 @@ def failure_of_end(
     if run.result() is not None:
         return None
     if run.stop.exists() and run.checkpoint.exists():
-        return Failure(rank=None, exit_code=None, reason="stopped on request; run it again to continue")
+        why = run.stop.read_text()
+        reason = f"stopped on request{f' ({why})' if why else ''}; run it again to continue"
+        return Failure(rank=None, exit_code=None, reason=reason)
     reason = "all workers ended, but there is no result"
     return Failure(rank=0, exit_code=0, reason=reason, tail=last_lines(run, "rank-0"))
 
@@ -89,11 +98,17 @@ def _seen(rank: int, code: int, when: float, kills: int | None) -> Cause:
         return Cause(rank=rank, time=when, host=socket.gethostname(), kind="exit", exit_code=code)
     after = oom_kills()
     return Cause(
-        rank=rank, time=when, host=socket.gethostname(), kind="signal", signal=signal.Signals(-code).name,
+        rank=rank,
+        time=when,
+        host=socket.gethostname(),
+        kind="signal",
+        signal=signal.Signals(-code).name,
         oom_kills=None if kills is None or after is None else max(0, after - kills),
-    )  # fmt: skip
+    )
 
 
+FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")
+"""Signals with which a person, a machine or the kernel out of memory ends a rank."""
 LEFT_WITHIN = 25.0
 """Seconds that workers have after SIGTERM to write a checkpoint: less than Slurm's KillWait, 30 s."""
 STOPPED_BY = {
@@ -153,11 +168,43 @@ class RunOutcome:
     written: bool = True
 
 
-def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, None, RunOutcome]:
+BUSY = 0.1
+"""Share of a run's cores that other programs must use to be noted: its times are longer by about as much."""
+
+
+def disturbed(share: float, programs: str) -> str:
+    """Return what other programs did to a run, in words."""
+    return f"other programs used {share:.0%} of its cores ({programs or 'they have ended'})"
+
+
+Held = tuple[Point, Callable[[RunFolder], ProcessGroup]]
+"""A point with what it needs reserved (oversubscribed if its cores are shared), and its run's processes."""
+Hold = Callable[[contextlib.ExitStack, StudyFolder, Point], Generator[Note, None, Held]]
+"""Reserves what a point needs until the stack is closed; yields notes while it waits."""
+
+
+def hold_here(held: contextlib.ExitStack, folder: StudyFolder, point: Point) -> Generator[Note, None, Held]:
+    """Reserve GPUs, cores and ports of this machine; notes are yielded while other studies hold the GPUs."""
+    gpus = yield from reserved_gpus(held, point)
+    own, port, cpus, environment = held.enter_context(granted(point, gpus))
+    watched = [] if gpus else cpus or machine_cores.granted()
+
+    def processes(run: RunFolder) -> ProcessGroup:
+        commands = worker_commands(run, own.processes, port, cpus, environment)
+        return WorkerProcesses(
+            [started_in(own.environment, command) for command in commands], watched=watched
+        )
+
+    return own, processes
+
+
+def run_steps(
+    folder: StudyFolder, point: Point, hold: Hold = hold_here
+) -> Generator[RunFolder | Note, None, RunOutcome]:
     """Run one point. Yields the run folder when the run has begun, then a few times a second.
 
-    Notes are yielded before that while other studies hold the GPUs. A run that cannot be started, or whose
-    files cannot be written, raises no error, so that the next point can be run.
+    The notes of `hold` are yielded before that. A run that cannot be started, or whose files cannot be
+    written, raises no error, so that the next point can be run.
 
     Raises:
         KeyboardInterrupt: If it is thrown into the generator, after all workers have ended.
@@ -165,17 +212,23 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
     run: RunFolder | None = None
     try:
         with contextlib.ExitStack() as held:
-            gpus = yield from reserved_gpus(held, point)
             planned = point.oversubscribed
-            point, port, cpus, environment = held.enter_context(granted(point, gpus))
+            point, start = yield from hold(held, folder, point)
             if point.oversubscribed != planned:
                 yield Note(
-                    f"{point.name} is oversubscribed ({point.oversubscribed}): its times do not count."
+                    f"{point.name} is oversubscribed ({point.oversubscribed}): its times are excluded."
                 )
+            before_this = folder.runs(point.name)[-1:]
             run = interrupted_run(folder, point) or folder.new_run(point)
-            commands = worker_commands(run, point.processes, port, cpus, environment)
-            commands = [started_in(point.environment, command) for command in commands]
-            failure = yield from _attempt(run, commands)
+            yield from map(Note, what_is_kept(point, before_this, run))
+            processes = start(run)
+            failure = yield from _attempt(run, processes)
+            if failure is None:
+                run.forget_signs()
+                others = processes.others()
+                if others.share >= BUSY:
+                    run.write_disturbance(Disturbance(share=others.share, programs=others.names))
+                    yield Note(f"{point.name}: {disturbed(others.share, others.names)}")
     except (OSError, RunError) as error:
         failure = unable(error)
     unwritten = write_down(run, failure)
@@ -186,15 +239,13 @@ def run_steps(folder: StudyFolder, point: Point) -> Generator[RunFolder | Note, 
     return RunOutcome(point, failure is None, failure, not unwritten)
 
 
-def _attempt(
-    run: RunFolder, commands: Sequence[Command]
-) -> Generator[RunFolder | Note, None, Failure | None]:
+def _attempt(run: RunFolder, processes: ProcessGroup) -> Generator[RunFolder | Note, None, Failure | None]:
     kills = oom_kills()
     point = run.point()
-    detector = HangDetector(run, len(commands), point.launch.progress_timeout)
+    detector = HangDetector(run, processes.size, point.launch.progress_timeout)
     spared = [] if point.traits.synchronous else [r for r, role in enumerate(point.roles) if role == "worker"]
     asked, deadline = False, float("inf")
-    processes = WorkerProcesses(commands, lambda: spared if run.joined.exists() else [])
+    processes.spared = lambda: spared if run.joined.exists() else []
     with spare_space(run.path), processes as workers:
         try:
             STOP.awaited = True
@@ -220,21 +271,40 @@ def _attempt(
         finally:
             STOP.awaited = False
         failed = workers.first_failure()
+    if (lost := processes.lost()) and run.result() is None:
+        return Failure(rank=None, exit_code=None, reason=f"{lost}; run it again to continue")
     failure = failure_of_end(run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills)
     return STOP.failure(run) if failure and failed is None and STOP.number and not run.hang() else failure
+
+
+def what_is_kept(point: Point, before: Sequence[RunFolder], run: RunFolder) -> Iterator[str]:
+    """A sentence on where a run begins whose point was trained for some epochs before."""
+    for earlier in before:
+        if not (epochs := len(earlier.epochs())) or earlier.result():
+            continue
+        ended = f"{epochs} epoch{'s' * (epochs > 1)} of {earlier.path.name}"
+        if run == earlier:
+            yield f"{point.name} goes on from its checkpoint, after {ended}."
+        elif earlier.checkpoint.exists():
+            yield f"{point.name} begins again: {ended} ended by an error, or ran on other terms."
+        else:
+            yield (
+                f"{point.name} begins again: {ended} left no checkpoint, which is written after an epoch, at "
+                "most once a minute."
+            )
 
 
 def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
     """Return the newest run of a point, prepared to continue, if it was interrupted and has a checkpoint.
 
-    A run that failed by itself is not continued, nor one with other settings or one that a queue has run: its
-    timings would mix two setups.
+    A run that failed by itself is not continued, in contrast to one of whose ranks was killed; nor one with
+    other settings or one that a queue has run: its timings would mix two setups.
     """
     for run in folder.runs(point.name)[-1:]:
         failure = run.failure()
         if (
             run.checkpoint.exists()
-            and (failure is None or failure.rank is None)
+            and (failure is None or failure.rank is None or failure.signal in FROM_OUTSIDE)
             and run.point().same_as(point)
             and not (run.path / "job.json").exists()
         ):

@@ -8,17 +8,26 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from scalestudy.hardware.cores import only_on
+from scalestudy.hardware.other_programs import OtherPrograms, core_use, other_programs
 from scalestudy.launch.environments import python_of, variables_of
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.util import modules
 
 FOREIGN = (
-    "OMPI_", "PMIX_", "PMI_", "PALS_", "SLURM_", "TF_CONFIG", "SCALESTUDY_SUBMISSION", "SCALESTUDY_SCRIPT_",
-)  # fmt: skip
+    "OMPI_",
+    "PMIX_",
+    "PMI_",
+    "PALS_",
+    "SLURM_",
+    "TF_CONFIG",
+    "SCALESTUDY_SUBMISSION",
+    "SCALESTUDY_SCRIPT_",
+)
 """Prefixes of variables of other launchers, which are removed from the workers' environment."""
 POLL = 0.25
 """Seconds between two checks of the workers."""
@@ -47,24 +56,21 @@ class Command:
     folder: Path
 
 
-@dataclass
-class WorkerProcesses:
-    """The processes of a run. As a context manager, it leaves none running.
+class ProcessGroup:
+    """The processes of a run, wherever they are. As a context manager, it leaves none running.
 
     Attributes:
-        commands: Commands to start, by rank.
+        size: Number of ranks.
         spared: Returns the ranks that a signal may end without failing the run, unless it is all of them.
     """
 
-    commands: Sequence[Command]
-    spared: Callable[[], Sequence[int]] = tuple
-    _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-    _ends: dict[int, float] = field(default_factory=dict)
+    def __init__(self, size: int, spared: Callable[[], Sequence[int]] = tuple) -> None:
+        self.size, self.spared = size, spared
+        self._ends: dict[int, tuple[float, int]] = {}
 
-    def __enter__(self) -> "WorkerProcesses":
+    def __enter__(self) -> Self:
         try:
-            for rank, command in enumerate(self.commands):
-                self._start(rank, command)
+            self.start()
         except BaseException:
             self.stop()
             raise
@@ -72,6 +78,92 @@ class WorkerProcesses:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def start(self) -> None:
+        """Start all processes."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End all processes and their children."""
+        raise NotImplementedError
+
+    def lost(self) -> str:
+        """Return why a machine of the run was lost, with its name; "" if none was."""
+        return ""
+
+    def others(self) -> OtherPrograms:
+        """Return what other programs used of its cores, once it has ended."""
+        return OtherPrograms(0.0, "")
+
+    def _end(self, rank: int, code: int) -> None:
+        self._ends[rank] = time.monotonic(), code
+
+    def running(self) -> bool:
+        """Whether any process is still running."""
+        return len(self._ends) < self.size
+
+    def ended(self, rank: int) -> bool:
+        """Whether the process of this rank has ended."""
+        return rank in self._ends
+
+    def ended_at(self, rank: int) -> float:
+        """Return the Unix time at which the process of this rank ended."""
+        return time.time() - (time.monotonic() - self._ends[rank][0])
+
+    def ends(self) -> dict[int, int]:
+        """Return the exit codes (negative: a signal) of the ranks that have ended, in their order."""
+        return {rank: code for rank, (_, code) in sorted(self._ends.copy().items(), key=lambda end: end[1])}
+
+    def first_failure(self) -> tuple[int, int] | None:
+        """Return rank and exit code (negative: a signal) of the process that failed first, or None."""
+        codes, spared = self.ends(), self.spared()
+        lost = [rank for rank in spared if codes.get(rank, 0) < 0]
+        if len(lost) == len(spared):
+            lost = []
+        failed = ((rank, code) for rank, code in codes.items() if code != 0 and rank not in lost)
+        return next(failed, None)
+
+    def wait(
+        self, poll: float = POLL, meanwhile: Callable[[], object] = lambda: None
+    ) -> tuple[int, int] | None:
+        """Wait until all processes have ended or one has failed; return `first_failure`.
+
+        They are checked every `poll` seconds, and `meanwhile` is called between two checks.
+        """
+        while self.running() and self.first_failure() is None:
+            time.sleep(poll)
+            meanwhile()
+        return self.first_failure()
+
+
+class WorkerProcesses(ProcessGroup):
+    """Processes of a run on this machine.
+
+    Args:
+        commands: Commands to start, by rank.
+        spared: See `ProcessGroup`.
+        watched: Cores on which the use by other programs is measured.
+    """
+
+    def __init__(
+        self,
+        commands: Sequence[Command],
+        spared: Callable[[], Sequence[int]] = tuple,
+        watched: Sequence[int] = (),
+    ) -> None:
+        super().__init__(len(commands), spared)
+        self._commands, self._watched = commands, watched
+        self._before = core_use(watched) if watched else None
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Start all workers."""
+        for rank, command in enumerate(self._commands):
+            self._start(rank, command)
+
+    def others(self) -> OtherPrograms:
+        """Return what other programs used of the watched cores."""
+        return super().others() if self._before is None else other_programs(self._before, self._watched)
 
     def _start(self, rank: int, command: Command) -> None:
         with contextlib.ExitStack() as held:
@@ -81,51 +173,19 @@ class WorkerProcesses:
                 log = held.enter_context(open(command.log, "ab"))
             held.enter_context(only_on(command.cpus))
             process = subprocess.Popen(
-                list(command.arguments), env=dict(command.environment), cwd=command.folder,
-                stdin=subprocess.DEVNULL, stdout=log, stderr=None if log is None else subprocess.STDOUT,
+                list(command.arguments),
+                env=dict(command.environment),
+                cwd=command.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=None if log is None else subprocess.STDOUT,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         self._processes.append(process)
         threading.Thread(target=self._wait, args=(rank, process), daemon=True).start()
 
     def _wait(self, rank: int, process: subprocess.Popen[bytes]) -> None:
-        process.wait()
-        self._ends[rank] = time.monotonic()
-
-    def running(self) -> bool:
-        """Whether any worker is still running."""
-        return len(self._ends) < len(self._processes)
-
-    def ended(self, rank: int) -> bool:
-        """Whether the worker of this rank has ended."""
-        return rank in self._ends
-
-    def ended_at(self, rank: int) -> float:
-        """Return the Unix time at which the worker of this rank ended."""
-        return time.time() - (time.monotonic() - self._ends[rank])
-
-    def first_failure(self) -> tuple[int, int] | None:
-        """Return rank and exit code (negative: a signal) of the worker that failed first, or None."""
-        codes = {rank: self._processes[rank].returncode for rank in self._ends.copy()}
-        spared = self.spared()
-        lost = [rank for rank in spared if codes.get(rank, 0) < 0]
-        if len(lost) == len(spared):
-            lost = []
-        failed = [rank for rank, code in codes.items() if code != 0 and rank not in lost]
-        first = min(failed, key=lambda rank: self._ends[rank], default=None)
-        return None if first is None else (first, codes[first])
-
-    def wait(
-        self, poll: float = POLL, meanwhile: Callable[[], object] = lambda: None
-    ) -> tuple[int, int] | None:
-        """Wait until all workers have ended or one has failed; return `first_failure`.
-
-        The workers are checked every `poll` seconds, and `meanwhile` is called between two checks.
-        """
-        while self.running() and self.first_failure() is None:
-            time.sleep(poll)
-            meanwhile()
-        return self.first_failure()
+        self._end(rank, process.wait())
 
     def stop(self) -> None:
         """End all workers and their children: ask them first, then kill them.
@@ -137,9 +197,9 @@ class WorkerProcesses:
             for process in self._processes:
                 end(process.pid)
             deadline = time.monotonic() + seconds
-            while self.running() and time.monotonic() < deadline:
+            while (left := len(self._ends) < len(self._processes)) and time.monotonic() < deadline:
                 time.sleep(0.02)
-            if not self.running():
+            if not left:
                 # A worker may have left children in its process group.
                 for process in self._processes:
                     _kill(process.pid)
@@ -196,11 +256,16 @@ def worker_command(
     """Return the command of one worker of `size`, whose place is given by torchrun's variables."""
     values = {key: value for key, value in environment.items() if not key.startswith(FOREIGN)}
     values |= {
-        "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size),
-        "MASTER_ADDR": "localhost", "MASTER_PORT": str(port),
-        "SCALESTUDY_LAUNCHER": str(os.getpid()), "PYTHONUNBUFFERED": "1",
+        "RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "LOCAL_RANK": str(rank),
+        "LOCAL_WORLD_SIZE": str(size),
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": str(port),
+        "SCALESTUDY_LAUNCHER": str(os.getpid()),
+        "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": str(max(1, len(cpus))),
-    }  # fmt: skip
+    }
     if "PYTHONPATH" in values:  # relative entries refer to the current folder, not the run's
         values["PYTHONPATH"] = os.pathsep.join(
             os.path.abspath(p) for p in values["PYTHONPATH"].split(os.pathsep)

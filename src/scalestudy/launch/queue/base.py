@@ -14,30 +14,53 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from scalestudy.study.records import Record
+from scalestudy.launch.queue.job import JobMark
+from scalestudy.store.records import Allocation, Record
 from scalestudy.util.errors import RunError, UserError
 
 if TYPE_CHECKING:
+    from scalestudy.launch.queue.job import JobScript
     from scalestudy.launch.queue.layout import JobLayout
-    from scalestudy.launch.queue.script import JobScript
     from scalestudy.launch.queue.site import Site
 
 WAITING = {
-    "PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT",
-    "RESV_DEL_HOLD", "POWER_UP_NODE",
-}  # fmt: skip
+    "PENDING",
+    "CONFIGURING",
+    "REQUEUED",
+    "REQUEUE_FED",
+    "REQUEUE_HOLD",
+    "SPECIAL_EXIT",
+    "RESV_DEL_HOLD",
+    "POWER_UP_NODE",
+}
 """States of a job that is not over and does not run."""
 HELD = {"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 """Waiting states that last until somebody releases the job."""
 RUNNING = {
-    "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING",
-}  # fmt: skip
+    "RUNNING",
+    "COMPLETING",
+    "SUSPENDED",
+    "STOPPED",
+    "SIGNALING",
+    "STAGE_OUT",
+    "RESIZING",
+}
 """States of a job that runs or is about to end."""
 ENDED = {
-    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
-    "PREEMPTED", "REVOKED", "TIMEOUT",
-}  # fmt: skip
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "REVOKED",
+    "TIMEOUT",
+}
 """States of a job that is over."""
+UNSEEN = 53
+"""What Slurm reports in place of a signal if a node cannot open the output of a job."""
 UNKNOWN = "UNKNOWN"
 """State of a job that its queue has forgotten."""
 TIMEOUT = 20.0
@@ -63,6 +86,11 @@ class JobView(Record):
     """Id or name of the user who cancelled it."""
 
     @property
+    def unseen(self) -> bool:
+        """Whether the job ended because its node could not open its output: it does not see that folder."""
+        return self.signal == UNSEEN
+
+    @property
     def held(self) -> bool:
         """Whether somebody must release it before it can start."""
         return self.state in HELD or (self.waiting and self.reason.startswith("JobHeld"))
@@ -81,18 +109,6 @@ class JobView(Record):
     def ended(self) -> bool:
         """Whether the queue reports that the job is over."""
         return self.state in ENDED
-
-
-class JobMark(NamedTuple):
-    """The study and the submission that a job belongs to: in the queue, in its script, in job.json."""
-
-    study: str
-    """Digest of the real path of the study's folder, which stays the same if the folder is made again."""
-    submission: str
-    """16 random hexadecimal digits, new for every submission."""
-
-    def __str__(self) -> str:
-        return f"scalestudy:{self.study}:{self.submission}"
 
 
 class MarkedJob(NamedTuple):
@@ -118,11 +134,6 @@ def read_mark(text: str) -> JobMark | None:
     """Return the mark in a comment; None if there is none."""
     match = re.search(r"scalestudy:([0-9a-f]{16}):([0-9a-f]{16})\b", text)
     return JobMark(match[1], match[2]) if match else None
-
-
-def output_of(script: Path) -> Path:
-    """Return the file, beside a job's script, of the output that the job prints before it opens its log."""
-    return script.with_suffix(".out")
 
 
 class QueueUnreachable(RunError):
@@ -192,6 +203,10 @@ class Queue(ABC):
     """Phrase in a refusal because the user has too many jobs in the queue."""
     unreachable: ClassVar[tuple[str, ...]] = ()
     """Phrases, in lower case, in messages that the server could not be reached."""
+    account_variable: ClassVar[str] = ""
+    """Variable with the account to charge if the site profile names none; "" for none."""
+    ignored_prefix: ClassVar[str] = ""
+    """Prefix of the variables that would set options of a job, and do not, since the site profile does."""
 
     # Client commands
 
@@ -242,6 +257,10 @@ class Queue(ABC):
         """Return the queue's name of the cluster that this machine talks to; "" if unknown."""
         return ""
 
+    def gpu_kinds(self, site: Site) -> list[str]:
+        """Return the kinds of nodes with GPUs in the site's partition, in words; empty if unknown."""
+        return []
+
     @abstractmethod
     def after(self, job: str) -> list[str]:
         """Return the submission options for a job that waits until another job has succeeded."""
@@ -268,10 +287,19 @@ class Queue(ABC):
         """Return advice on a refused submission from the queue's message; "" if there is none."""
         return ""
 
+    def with_account(self, site: Site) -> Site:
+        """Return a site whose jobs charge the account of the queue's variable, if the profile names none."""
+        account = os.environ.get(self.account_variable)
+        return site.model_copy(update={"account": account}) if account and site.account is None else site
+
     def cancel(self, jobs: Sequence[str]) -> None:
         """Cancel jobs. Jobs that have ended are ignored."""
         for ids in chunks(list(jobs)):
-            self.call(*self.cancels, *ids)
+            try:
+                self.call(*self.cancels, *ids)
+            except QueueRefused as refused:
+                action = "Only their owner or an administrator can cancel jobs."
+                raise QueueRefused(self.title, self.cancels[0], refused.words, action) from None
 
     @abstractmethod
     def waiting_reason(self, reason: str) -> str:
@@ -328,6 +356,10 @@ class Queue(ABC):
         """Return the nodes of the job that this process runs in."""
         return os.environ.get(self.nodes_variable, "this machine")
 
+    def own_allocation(self) -> Allocation | None:
+        """Return what the job of this process holds; None if the queue does not say."""
+        return None
+
     def is_running(self) -> bool:
         """Whether it is certain that the queue is not ending this process's job."""
         return False
@@ -374,9 +406,15 @@ def chunks(ids: Sequence[str], size: int = 100) -> list[Sequence[str]]:
 
 def _answer(command: Sequence[str], environment: Mapping[str, str], limit: float) -> tuple[int, str, str]:
     process = subprocess.Popen(
-        list(command), env=dict(environment), text=True, errors="replace",
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+        list(command),
+        env=dict(environment),
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
     try:
         output, errors = process.communicate(timeout=limit)
     finally:

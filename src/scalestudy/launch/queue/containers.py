@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from scalestudy.config.settings import StrictModel
 from scalestudy.launch.queue.quoting import expandable, literal
-from scalestudy.study.settings import StrictModel
 from scalestudy.util.errors import UserError
 
 

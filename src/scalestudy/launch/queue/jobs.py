@@ -8,7 +8,7 @@ from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.base import MarkedJob, Queue, study_digest
 from scalestudy.launch.queue.polling import forget
 from scalestudy.launch.status import queue_of, study_status
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import ScalestudyError, UserError
 
 

@@ -1,21 +1,23 @@
 """The launcher that submits points to a queue, for all queues."""
 
+import os
 import shlex
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from scalestudy.config.file import Study
+from scalestudy.config.point import Point
 from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
 from scalestudy.launch.environments import refuse_missing_software
-from scalestudy.launch.queue.base import JobMark, Queue, QueueRefused, study_digest
+from scalestudy.launch.queue.base import UNKNOWN, Queue, QueueRefused, study_digest
+from scalestudy.launch.queue.job import JobMark
 from scalestudy.launch.queue.jobs import find_orphans
-from scalestudy.launch.queue.layout import allocation, expand_for, layout
+from scalestudy.launch.queue.layout import allocation, expand_for, layout, names_gpus
 from scalestudy.launch.queue.polling import forget
 from scalestudy.launch.queue.site import Site, find_site
 from scalestudy.launch.queue.submit import Submission, job_script, next_submissions, script_paths, submit
 from scalestudy.launch.status import study_status
-from scalestudy.study.file import Study
-from scalestudy.study.point import Point
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import ScalestudyError, UserError
 
 
@@ -34,7 +36,7 @@ class QueueLauncher:
         Raises:
             UserError: If the site profile is missing or invalid, or a point is impossible on the site.
         """
-        return expand_for(study, _site(study, options))
+        return expand_for(study, self._site(study, options))
 
     def refuse(self, points: Sequence[Point]) -> None:
         """Refuse points that name an unusable environment; other software of the nodes is not known here."""
@@ -52,21 +54,25 @@ class QueueLauncher:
             RunError: If the folder cannot be written to.
         """
         overview = study_status(folder, must=True)
+        self._refuse_unknown(options.after)
         for orphan in find_orphans(folder, overview):
             yield Note(f"{orphan.sentence()}; `scalestudy cancel {folder.path}` ends it.")
         submissions, notes = next_submissions(overview, [point.name for point in points], options)
         yield from notes
-        site, cluster = _site(folder.study, options), self.queue.cluster_name()
-        forget(folder.path)
         wanted = [point for point in points if point.name in submissions]
-        if wanted and not (options.feeds and overview.open):
-            yield Note(allocation(site, [layout(point, site) for point in wanted]))
+        if not wanted:
+            return
+        site, cluster = self._site(folder.study, options), self.queue.cluster_name()
+        forget(folder.path)
+        if not (options.feeds and overview.open):
+            yield from self._job_notes(site, wanted)
         for count, point in enumerate(wanted):
             try:
                 job = submit(folder, point, submissions[point.name], self.queue, site, cluster, options.after)
             except ScalestudyError as error:
-                full = isinstance(error, QueueRefused) and self.queue.full in error.words
-                if full and options.feeds and (count or overview.open):
+                words = error.words if isinstance(error, QueueRefused) else ""
+                if self.queue.full in words and options.feeds and (count or overview.open):
+                    yield Note(f"{self.title} takes no more jobs for now; other points wait: {words}.")
                     return  # the caller submits more once a job has ended
                 if count:
                     yield Note(
@@ -78,18 +84,85 @@ class QueueLauncher:
     def dry_run(
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
     ) -> Iterator[str | Note]:
-        """Yield the job scripts, each followed by the command that would submit it."""
+        """Yield job scripts, each followed by the command that would submit it.
+
+        Unless all are asked for, only the first script is shown, and for each other one a line with its
+        command and the options of its job that differ.
+        """
         submissions, notes = next_submissions(overview, list(points), options)
         yield from notes
-        site, mark = _site(study, options), JobMark(study_digest(target), "0" * 16)
+        site, mark = self._site(study, options), JobMark(study_digest(target), "0" * 16)
         if submissions:
-            yield Note(allocation(site, [layout(points[name], site) for name in submissions]))
+            yield from self._job_notes(site, [points[name] for name in submissions])
+        first: list[str] | None = None
+        prefix = f"#{self.queue.directive} "
         for name, submission in submissions.items():
             run = _expected_run(target.absolute() / "points" / name, submission)
             script = next(script_paths(target, name))
-            yield job_script(points[name], script, run, site, self.queue, mark).rstrip("\n")
-            yield f"\n{shlex.join(self.queue.submission(script, options.after))}\n"
-        yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}"
+            text = job_script(points[name], script, run, site, self.queue, mark).rstrip("\n")
+            command = shlex.join(self.queue.submission(script, options.after))
+            lines = text.replace(name, "POINT").splitlines()
+            asked = [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
+            if first is None or options.scripts:
+                yield text
+                yield f"\n{command}\n"
+                first = asked
+            else:
+                yield f"{command}  # {_difference(first, asked)}"
+        more = "; every script: scalestudy submit --dry-run --all"
+        more *= len(submissions) > 1 and not options.scripts
+        yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}{more}"
+
+    def _site(self, study: Study, options: Options) -> Site:
+        """Return the site profile; without an account, jobs charge that of the queue's variable."""
+        try:
+            site = find_site(study.launch.site, options.base)
+        except UserError as error:
+            where = study.place.of("launch.site", "launch.on", "launch")
+            raise UserError(error.expected, f"{error.received}{where}", error.action) from None
+        return self.queue.with_account(site)
+
+    def _job_notes(self, site: Site, points: Sequence[Point]) -> Iterator[Note]:
+        """Say what the jobs allocate, whom they charge, and which variables do not change them."""
+        layouts = [layout(point, site) for point in points]
+        yield Note(allocation(site, layouts))
+        if any(shape.gpus_per_node for shape in layouts) and not names_gpus(site):
+            kinds = self.queue.gpu_kinds(site)
+            if len(kinds) > 1:
+                yield Note(
+                    f"The partition has nodes with {', '.join(kinds)}: times of different GPUs cannot be "
+                    f"compared. Name one kind in the site profile {site.name}, by gpu_request "
+                    '("--gres=gpu:TYPE:{gpus}") or constraint.'
+                )
+        prefix, variable = self.queue.ignored_prefix, self.queue.account_variable
+        named = {name for name in os.environ if prefix and name.startswith(prefix)}
+        if variable in named and os.environ[variable] == site.account:
+            named.remove(variable)
+            yield Note(f"The jobs charge the account {site.account} ({variable}).")
+        if ignored := sorted(named):
+            yield Note(f"Ignored: {', '.join(ignored)}. The site profile {site.name} sets the jobs' options.")
+
+    def _refuse_unknown(self, after: str | None) -> None:
+        """Refuse to start after a job that the queue does not know: it might start the jobs at once."""
+        if after is None:
+            return
+        view = self.queue.ask([after])[after]
+        if view.live or view.state == "COMPLETED":
+            return
+        known = "that it does not know" if view.state == UNKNOWN else f"which has ended as {view.state}"
+        raise UserError(
+            f"--after with a job of {self.title} that waits, runs or has completed",
+            f"{after}, {known}",
+            "Correct the number, or leave the option out.",
+        )
+
+
+def _difference(first: Sequence[str], options: Sequence[str]) -> str:
+    """Return how the options of a job differ from those of the first one."""
+    new = [option for option in options if option not in first]
+    keys = {option.partition("=")[0] for option in options}
+    gone = [option for option in first if option.partition("=")[0] not in keys]
+    return " ".join([*new, *(f"without {option}" for option in gone)]) or "the same options"
 
 
 def _expected_run(folder: Path, submission: Submission) -> Path:
@@ -97,11 +170,3 @@ def _expected_run(folder: Path, submission: Submission) -> Path:
         return submission.resume.path.absolute()
     numbers = [int(path.name[4:]) for path in folder.glob("run-*") if path.name[4:].isdigit()]
     return folder / f"run-{max(numbers, default=0) + 1}"
-
-
-def _site(study: Study, options: Options) -> Site:
-    try:
-        return find_site(study.launch.site, options.base)
-    except UserError as error:
-        where = study.place.of("launch.site", "launch.on", "launch")
-        raise UserError(error.expected, f"{error.received}{where}", error.action) from None

@@ -1,12 +1,13 @@
 """Distribution of a point's workers over the nodes of a site."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scalestudy.config.expand import expand
+from scalestudy.config.file import Study
+from scalestudy.config.point import Point
 from scalestudy.launch.queue.site import Site, memory_bytes, seconds
-from scalestudy.study.expand import expand
-from scalestudy.study.file import Study
-from scalestudy.study.point import Point
 from scalestudy.util.errors import UserError
 
 
@@ -51,11 +52,14 @@ def layout(point: Point, site: Site) -> JobLayout:
     tasks_per_node = -(-tasks // nodes)  # balanced: 6 workers on nodes of 4 are 3 + 3
     workers = point.traits.workers_at_once(point.workers)
     return JobLayout(
-        nodes=nodes, tasks=tasks, tasks_per_node=tasks_per_node,
+        nodes=nodes,
+        tasks=tasks,
+        tasks_per_node=tasks_per_node,
         cpus_per_task=workers * launch.cpus_per_worker,
         gpus_per_node=tasks_per_node * workers if site.gpus_per_node and launch.device != "cpu" else 0,
-        seconds=seconds(site.for_nodes(nodes).time_limit), survives=not point.traits.synchronous,
-    )  # fmt: skip
+        seconds=seconds(site.for_nodes(nodes).time_limit),
+        survives=not point.traits.synchronous,
+    )
 
 
 def gpu_request(site: Site, layout: JobLayout) -> str:
@@ -63,6 +67,11 @@ def gpu_request(site: Site, layout: JobLayout) -> str:
     counts = {"--gpus-per-task": layout.gpus_per_task, "--gpus": layout.gpus_per_task * layout.tasks}
     count = counts.get(site.gpu_request.partition("=")[0], layout.gpus_per_node)
     return site.gpu_request.replace("{gpus}", str(count))
+
+
+def names_gpus(site: Site) -> bool:
+    """Whether the site's request restricts jobs to one kind of GPU, by its type or by a constraint."""
+    return site.constraint is not None or re.search(r"gpu[a-z-]*[:=][A-Za-z]", site.gpu_request) is not None
 
 
 def allocation(site: Site, layouts: Sequence[JobLayout]) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 from pydantic import Field
 
 from scalestudy.launch.queue.base import QUEUE_ERRORS, JobView, Queue
-from scalestudy.study.launcher_process import is_alive, is_recent
-from scalestudy.study.record_file import read_record, write_record
-from scalestudy.study.records import Failure, Record
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.launcher_process import is_alive, is_recent
+from scalestudy.store.record_file import read_record, write_record
+from scalestudy.store.records import Failure, Record
+from scalestudy.store.run_folder import RunFolder
 
 SHORTEST = 2.0
 """Seconds between two queries while jobs change."""
@@ -48,9 +48,12 @@ class Answers(Record):
         changed = any(self.jobs.get(job) != view for job, view in views.items())
         over = {job: now for job, view in views.items() if not view.live}
         return Answers(
-            asked=now, tried=now, interval=SHORTEST if changed else min(self.interval * 1.5, LONGEST),
-            jobs=dict(views), ended=over | {job: time for job, time in self.ended.items() if job in over},
-        )  # fmt: skip
+            asked=now,
+            tried=now,
+            interval=SHORTEST if changed else min(self.interval * 1.5, LONGEST),
+            jobs=dict(views),
+            ended=over | {job: time for job, time in self.ended.items() if job in over},
+        )
 
     def unanswered(self, error: str, *, now: float) -> "Answers":
         """Return the answers after a failed query, which keeps the old ones."""
@@ -59,9 +62,15 @@ class Answers(Record):
 
 
 def poll(
-    folder: Path, queue: Queue, jobs: Iterable[str], *, now: float, cluster: str = "",
-    over: Collection[str] = (), must: bool = False,
-) -> Answers:  # fmt: skip
+    folder: Path,
+    queue: Queue,
+    jobs: Iterable[str],
+    *,
+    now: float,
+    cluster: str = "",
+    over: Collection[str] = (),
+    must: bool = False,
+) -> Answers:
     """Return the queue's answers about these jobs, and query it if they are older than the interval.
 
     If the queue does not answer, the last answers are returned with the error. The answers are kept in the

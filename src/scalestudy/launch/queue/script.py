@@ -1,69 +1,54 @@
 """The job script of a point, rendered from a template."""
 
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from scalestudy.cluster.gpu_assignment import ASSIGNED
 from scalestudy.cluster.variables import PROXIES
-from scalestudy.launch.environments import own_source
-from scalestudy.launch.queue.base import WORKER, JobMark, Queue, output_of
+from scalestudy.config.point import Point
+from scalestudy.launch.queue.base import WORKER, Queue
 from scalestudy.launch.queue.containers import container_command, container_exports, srun_options
+from scalestudy.launch.queue.job import JobScript
 from scalestudy.launch.queue.layout import JobLayout, shares_nodes
 from scalestudy.launch.queue.quoting import directive, expandable, literal, one_line
-from scalestudy.launch.queue.site import Site
-from scalestudy.study.point import Point
 from scalestudy.util import modules
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import contents
 
 PASSED = (
-    "PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHON", "VIRTUAL_ENV", "TMPDIR", "NCCL_", "UCX_", "UCC_",
-    "FI_", "PSM2_", "PSM3_", "HCOLL_", "SHARP_", "MLX5_", "GLOO_", "RCCL_", "KERAS_", "CUDA_HOME",
-    "CUDA_PATH", "CUDA_CACHE_", "MKL_", "OPENBLAS_", "KMP_", "HOROVOD_", "OMP_", "TF_", "XLA_", "SCALESTUDY_",
-)  # fmt: skip
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "PYTHON",
+    "VIRTUAL_ENV",
+    "TMPDIR",
+    "NCCL_",
+    "UCX_",
+    "UCC_",
+    "FI_",
+    "PSM2_",
+    "PSM3_",
+    "HCOLL_",
+    "SHARP_",
+    "MLX5_",
+    "GLOO_",
+    "RCCL_",
+    "KERAS_",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_CACHE_",
+    "MKL_",
+    "OPENBLAS_",
+    "KMP_",
+    "HOROVOD_",
+    "OMP_",
+    "TF_",
+    "XLA_",
+    "SCALESTUDY_",
+)
 """Prefixes of the variables that mpirun exports to other nodes, besides those of the site and of its modules.
 CUDA_VISIBLE_DEVICES differs between nodes and is not exported."""
-
-
-@dataclass(frozen=True)
-class JobScript:
-    """The contents of a job script.
-
-    Attributes:
-        script: Absolute path of the script.
-        run: Absolute path of the run's folder.
-        python: Python of the workers if the site names neither an environment nor a container.
-        source: Folder of Scalestudy's source, for the workers' PYTHONPATH; None if it is installed like any
-            other package.
-        mark: Mark of the submission; None for a job without a study.
-    """
-
-    name: str
-    script: Path
-    run: Path
-    point: Point
-    layout: JobLayout
-    site: Site
-    mark: JobMark | None = None
-    python: str = sys.executable
-    source: Path | None = field(default_factory=own_source)
-
-    @property
-    def study(self) -> Path:
-        """Folder STUDY of a run in STUDY/points/NAME/run-K; any other run's own folder."""
-        return self.run.parents[2] if self.run.parent.parent.name == "points" else self.run
-
-    @property
-    def printed(self) -> str:
-        """File of the output before the script opens its log; /dev/null if its path has unusual characters.
-
-        Slurm cannot write to a folder with a backslash in its name.
-        """
-        text = str(output_of(self.script))
-        return text if text.isprintable() and "\\" not in text else "/dev/null"
 
 
 def render(job: JobScript, queue: Queue) -> str:

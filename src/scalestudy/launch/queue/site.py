@@ -9,17 +9,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
+from scalestudy.config.feasible import Machine
+from scalestudy.config.file import read_text, toml_table
+from scalestudy.config.keys import UndefinedVariable, expanded, shown, suggestion
+from scalestudy.config.lines import KeyLines
+from scalestudy.config.settings import StrictModel
 from scalestudy.launch.environments import is_image
 from scalestudy.launch.queue.containers import Container, container_table
-from scalestudy.study import launchers
-from scalestudy.study.feasible import Machine
-from scalestudy.study.file import read_text, toml_table
-from scalestudy.study.keys import UndefinedVariable, expanded, shown, suggestion
-from scalestudy.study.lines import KeyLines
-from scalestudy.study.settings import StrictModel
-from scalestudy.study.store import StudyFolder
+from scalestudy.plugins.launchers import WITHOUT_SITE
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
-from scalestudy.util.units import bandwidth_of, latency_of
 
 LONGEST = 10_000 * 24 * 3600
 """Longest time limit in seconds; more is taken for a mistake."""
@@ -95,8 +94,6 @@ Bill = Literal["worker", "gpu", "core", "node"]
 Count = Annotated[int, Field(gt=0, le=10_000)]
 Line = Annotated[str, _readable(_line)]
 TimeLimit = Annotated[str, _readable(seconds)]
-Bandwidth = Annotated[str, _readable(bandwidth_of)]
-Latency = Annotated[str, _readable(latency_of)]
 
 
 class LargeJobs(StrictModel):
@@ -185,15 +182,6 @@ class Site(StrictModel):
     """More #SBATCH or #PBS options. They must not change the nodes, tasks, cores or GPUs of a job."""
     env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
     """More environment variables for the workers. $NAME is replaced on the node."""
-    network_bandwidth: Bandwidth | None = Field(default=None, examples=["100Gbit"])
-    """Bandwidth between nodes, all cards of a node together, as the site states it. `scalestudy advise
-    --network NAME` uses it and the next three keys."""
-    network_latency: Latency | None = Field(default=None, examples=["2us"])
-    """Time that the smallest message between two nodes takes."""
-    node_bandwidth: Bandwidth | None = Field(default=None, examples=["300GB"])
-    """Bandwidth of each device's links within a node (NVLink, PCIe)."""
-    node_latency: Latency | None = Field(default=None, examples=["5us"])
-    """Time that the smallest message between two devices of a node takes."""
 
     @field_validator("gpu_request")
     @classmethod
@@ -347,11 +335,11 @@ def billing_unit(folder: StudyFolder) -> Bill | None:
     """Return the unit in which the site of a study charges, from its current profile.
 
     Returns:
-        The unit; None for a study on this machine, and if the profile cannot be read here. A relative path in
+        The unit; None for a study without a queue, and if the profile cannot be read here. A relative path in
         launch.site refers to the folder that holds `studies/NAME`.
     """
     launch = folder.study.launch
-    if launch.on == launchers.DEFAULT:
+    if launch.on in WITHOUT_SITE:
         return None
     try:
         return find_site(launch.site, folder.path.absolute().parent.parent).bill
@@ -376,7 +364,7 @@ def _wrong(error: ValidationError, place: KeyLines) -> UserError:
     key, name = (parts[0] if parts else ""), ".".join(parts[:2])
     if first["type"] == "missing":
         return UserError(f"{name} in a site profile", f"none{place.of(name, key)}", f"Add it; {_INIT}")
-    kinds = {"tuple_type": "a list of quoted texts", "dict_type": "a table of quoted texts"}
+    kinds = {"tuple_type": "a list of strings", "dict_type": "a table of strings"}
     expected = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     return UserError(
         f"{kinds.get(first['type'], expected)} for {name or 'the site profile'}",

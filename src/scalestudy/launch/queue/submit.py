@@ -9,17 +9,18 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from scalestudy.config.point import Point
 from scalestudy.launch.base import Note, Options, Overview, PointStatus
 from scalestudy.launch.failures import INTERRUPTED
-from scalestudy.launch.queue.base import UNKNOWN, JobMark, Queue, QueueUnreachable, new_mark
+from scalestudy.launch.queue.base import UNKNOWN, Queue, QueueUnreachable, new_mark
+from scalestudy.launch.queue.job import JobMark, JobScript
 from scalestudy.launch.queue.layout import layout
-from scalestudy.launch.queue.script import JobScript, render
+from scalestudy.launch.queue.script import render
 from scalestudy.launch.queue.site import Site
-from scalestudy.study.point import Point
-from scalestudy.study.records import JobRecord
-from scalestudy.study.run_folder import RunFolder, write_point
-from scalestudy.study.state import UNSUCCESSFUL
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import JobRecord
+from scalestudy.store.run_folder import RunFolder, write_point
+from scalestudy.store.state import UNSUCCESSFUL
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, ScalestudyError
 
 
@@ -103,9 +104,14 @@ def job_script(point: Point, script: Path, run: Path, site: Site, queue: Queue, 
 
 
 def submit(
-    folder: StudyFolder, point: Point, submission: Submission, queue: Queue, site: Site, cluster: str = "",
+    folder: StudyFolder,
+    point: Point,
+    submission: Submission,
+    queue: Queue,
+    site: Site,
+    cluster: str = "",
     after: str | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """Submit a point with its prepared data to a queue, and return the id of its job.
 
     If the queue refuses it, no run folder, script or job is left. If the queue may have accepted it, and on
@@ -132,9 +138,15 @@ def submit(
             _write_script(script, job_script(point, script, run.path.absolute(), site, queue, mark))
             undo.callback(script.unlink, missing_ok=True)
             record = JobRecord(
-                queue=queue.name, job="", submission=mark.submission, submitted=time.time(), site=site.name,
-                script=str(script), attempt=submission.attempt, cluster=cluster,
-            )  # fmt: skip
+                queue=queue.name,
+                job="",
+                submission=mark.submission,
+                submitted=time.time(),
+                site=site.name,
+                script=str(script),
+                attempt=submission.attempt,
+                cluster=cluster,
+            )
             # Written before submission: the job may begin before the queue answers, and reads this file.
             run.write_job(record)
             try:

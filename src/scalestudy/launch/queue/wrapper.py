@@ -22,8 +22,9 @@ from scalestudy.cluster.secret import FILE as SECRET_FILE
 from scalestudy.launch.failures import ABLE_TO_GO_ON
 from scalestudy.launch.queue.base import Queue
 from scalestudy.measure.hang_detection import HangDetector
-from scalestudy.study.launchers import LAUNCHERS
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.plugins.launchers import LAUNCHERS
+from scalestudy.store.records import Allocation
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError
 
 POLL = 0.2
@@ -71,16 +72,28 @@ class Wrapper:
             return 1
         self._clear()
         _say(f"job {job} on {socket.gethostname()} of {self._queue.own_nodes()}")
+        allocation = self._queue.own_allocation() if self._submission else None
+        self._record(allocation)
         code = self._watch(command, warn_after)
         if self._submission and not self._is_ours():
             _say(f"ended with exit code {code}; the folder has become another job's")
             return 1
+        if allocation:
+            self._record(allocation.model_copy(update={"ended": time.time()}))
         final = self._judge(code)
         if final is None:
             return 0
+        if (self._folder / "result.json").exists():
+            self._run.forget_signs()
         _say(f"ended with exit code {final}")
         (self._folder / "exit").write_text(f"{final}\n")
         return final
+
+    def _record(self, allocation: Allocation | None) -> None:
+        """Record what the job holds, for its costs. A full disk does not end a run for this."""
+        if allocation is not None:
+            with contextlib.suppress(OSError, RunError):
+                self._run.write_allocation(allocation)
 
     def _claim(self) -> bool:
         """Claim the run for this job; return whether it belongs to the job.

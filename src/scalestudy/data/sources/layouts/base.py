@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from scalestudy.config.settings import DataSettings
 from scalestudy.data.images.masks import Mask
-from scalestudy.data.sources.files import Directory, LeftOut, Leftovers
-from scalestudy.data.sources.names import SPLITS, split_of
+from scalestudy.data.sources.files import SPLITS, Directory, LeftOut, Leftovers, split_of
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.types import Ranges
-from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
 
@@ -106,9 +105,10 @@ class Scan:
         if "train" not in folders:
             names = ", ".join(f"{of_split[0].path.name}/" for of_split in folders.values())
             raise UserError(
-                "a folder train/ beside the other splits", f"only {names} in {self.root.path}",
+                "a folder train/ beside the other splits",
+                f"only {names} in {self.root.path}",
                 "Add train/, or put the samples into one folder without splits.",
-            )  # fmt: skip
+            )
         return {split: folders[split][0] for split in SPLITS if split in folders}
 
 

@@ -2,17 +2,19 @@
 
 import re
 
-from scalestudy.data.sources.files import Directory, image_files, images_below, several
+from scalestudy.data.sources.files import (
+    Directory,
+    image_files,
+    images_below,
+    is_mask_folder,
+    role,
+    several,
+    without_images,
+)
 from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
-from scalestudy.data.sources.layouts.pairs import USUAL
-from scalestudy.data.sources.names import role
+from scalestudy.data.sources.layouts.couples import USUAL, patterns
 from scalestudy.util.errors import UserError
 
-_MASKS = {
-    "mask", "masks", "annotation", "annotations", "segmentation", "segmentations", "groundtruth",
-    "ground_truth", "gt", "labels",
-}  # fmt: skip
-"""Names of folders of masks, which may lie beside folders of classes."""
 NO_CLASS = "without a class in their names"
 
 
@@ -33,7 +35,7 @@ def plausible(scan: Scan) -> bool:
 
 def _of_classes(part: Directory) -> dict[str, Directory]:
     """Return folders by class. Folders named like masks are not classes unless another name has "mask"."""
-    classes = {name: folder for name, folder in part.folders.items() if name.lower() not in _MASKS}
+    classes = {name: folder for name, folder in part.folders.items() if not is_mask_folder(name)}
     return part.folders if not classes or any("mask" in name.lower() for name in classes) else classes
 
 
@@ -41,11 +43,21 @@ def _list_classes(scan: Scan) -> Listing:
     samples: list[ListedSample] = []
     for split, part in scan.parts.items():
         folders = _of_classes(part)
+        if bare := [folder for folder in folders.values() if not (folder.images or folder.folders)]:
+            raise without_images(bare)
         scan.left.add_others(part.path, [folder.path for folder in folders.values()])
         for name, folder in folders.items():
             samples += [ListedSample(image, name, split) for image in image_files(folder.path, scan.left)]
-    names = list(_of_classes(next(iter(scan.parts.values()))))
-    return Listing(samples, CLASSES.words, names)
+    first = _of_classes(next(iter(scan.parts.values())))
+    return Listing(samples, f"{CLASSES.words}{_other_reading(list(first.values()))}", list(first))
+
+
+def _other_reading(folders: list[Directory]) -> str:
+    """Say how two folders with the same file names become images and masks."""
+    stems = [{name.rpartition(".")[0] for name in folder.images} for folder in folders]
+    if len(folders) != 2 or stems[0] != stems[1]:
+        return ""
+    return f" (if these are images and their masks: {patterns(*folders)} under [data])"
 
 
 CLASSES = Layout(

@@ -1,28 +1,34 @@
 """Find the layout of a folder, and list its samples with their order, groups and classes.
 
-To add a layout, write a module for it and add it to LAYOUTS.
+To add a layout, write a module for it and add it to `_OURS`.
 """
 
 import re
 from dataclasses import replace
 from pathlib import Path
 
-from scalestudy.data.images import colours
-from scalestudy.data.images.colours import ColouredMask
-from scalestudy.data.images.masks import MASKS_TRIED, MaskFile
-from scalestudy.data.sources.base import COLUMNS, refuse_unused
-from scalestudy.data.sources.files import Directory, Leftovers
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.images.masks import (
+    MASKS_TRIED,
+    ColouredMask,
+    MaskFile,
+    colours_beside,
+    colours_of,
+    is_coloured,
+)
+from scalestudy.data.sources.base import COLUMNS, refuse_alike, refuse_unused
+from scalestudy.data.sources.files import SPLITS, Directory, Leftovers, in_order, role
 from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
 from scalestudy.data.sources.layouts.classes import CLASSES, LABELS, plausible
-from scalestudy.data.sources.layouts.coco import COCO, refuse_unreadable
+from scalestudy.data.sources.layouts.couples import patterns
 from scalestudy.data.sources.layouts.pairs import PAIRS, PATTERNS, SUFFIXES
 from scalestudy.data.sources.layouts.table import TABLE, Sheet, columns_of, list_sheets
-from scalestudy.data.sources.names import SPLITS, in_order
 from scalestudy.data.types import Ranges
-from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
+from scalestudy.util.registry import Registry
 
-LAYOUTS = (PATTERNS, LABELS, COCO, TABLE, PAIRS, SUFFIXES, CLASSES)
+_OURS = (PATTERNS, LABELS, TABLE, PAIRS, SUFFIXES, CLASSES)
+LAYOUTS: Registry[Layout] = Registry("scalestudy.layouts", lambda: {layout.name: layout for layout in _OURS})
 """All layouts, selected by keys, by a file beside the images, or by names of folders."""
 _SPLITS = ("", *SPLITS)
 NAMES_OF_CLASSES = ("class_names.txt", "classes.txt")
@@ -63,11 +69,12 @@ def list_folder(root: Path, data: DataSettings) -> Listing:
 def _layout(scan: Scan) -> Layout:
     """Return the layout that [data] selects, else the only one that fits."""
     data = scan.data
-    for layout in LAYOUTS:
+    for layout in LAYOUTS.items():
         asked = any(getattr(data, key) is not None for key in layout.keys)
         if layout.name == data.layout or (data.layout is None and asked):
             return layout
-    fitting = [layout for layout in (COCO, TABLE) if layout.fits(scan)]
+    theirs = [layout for layout in LAYOUTS.items() if layout not in _OURS]
+    fitting = [layout for layout in (TABLE, *theirs) if layout.fits(scan)]
     try:
         structure = next((layout for layout in (PAIRS, SUFFIXES, CLASSES) if layout.fits(scan)), None)
     except UserError:
@@ -77,14 +84,13 @@ def _layout(scan: Scan) -> Layout:
     if structure and not (fitting and structure is CLASSES and not plausible(scan)):
         fitting.append(structure)
     if not fitting:
-        refuse_unreadable(scan.root)
         raise UserError(
             "a folder with images/ and masks/ whose files pair by name, or a folder of images for each "
             "class (either, if you like, the same layout inside train/, val/ and test/), or another of the "
             "layouts in docs/reference/data.md",
             " and ".join(str(part) for part in scan.parts.values()),
-            "Arrange the files in one of these ways, say where they lie (`images` and `masks` under [data]), "
-            "or name another folder as the source.",
+            f"Say where images and masks are: {_lines(scan)} under [data]; or arrange the files in one of "
+            "these ways, or name another folder as the source.",
         )
     if len(fitting) > 1:
         names = " or ".join(f'"{layout.name}"' for layout in fitting)
@@ -94,6 +100,14 @@ def _layout(scan: Scan) -> Layout:
             f"Say which under [data]: layout = {names}.",
         )
     return fitting[0]
+
+
+def _lines(scan: Scan) -> str:
+    """Return the lines of [data] for the folders that exist, as an example."""
+    folders = [folder for folder in scan.root.folders.values() if folder.images]
+    named = sorted(folders, key=lambda folder: role(folder.path.name)[0] == "mask")
+    images = sorted(named[:2], key=lambda folder: role(folder.path.name)[0] != "image")
+    return patterns(*images) if len(images) == 2 else '`images = "FOLDER/*"` and `masks = "FOLDER/*"`'
 
 
 def finished(listing: Listing, scan: Scan) -> Listing:
@@ -116,6 +130,7 @@ def finished(listing: Listing, scan: Scan) -> Listing:
     if scan.data.group_pattern is not None:
         samples = [_grouped(sample, scan.data.group_pattern, root) for sample in samples]
     classes = _classes(samples, listing.classes) if listing.kind == "classes" else listing.classes
+    refuse_alike(classes or listing.index_names, str(root))
     left_out = scan.left.groups(listing.sources)
     return replace(listing, samples=samples, classes=classes, given=given, left_out=left_out)
 
@@ -127,8 +142,8 @@ def _coloured(listing: Listing, scan: Scan) -> Listing:
     if len(masks) < len(listing.samples):
         return listing
     near = [scan.root.path, *(parent for parent in masks[0].parents if scan.root.path in parent.parents)]
-    table = colours.of_settings(given) if given is not None else colours.beside(near)
-    if table is None or (given is None and not any(map(colours.is_coloured, masks[:MASKS_TRIED]))):
+    table = colours_of(given) if given is not None else colours_beside(near)
+    if table is None or (given is None and not any(map(is_coloured, masks[:MASKS_TRIED]))):
         # Colour masks without a table are refused when they are read.
         return _named(listing, near) if listing.classes is None else listing
     samples = [
@@ -175,9 +190,10 @@ def _classes(samples: list[ListedSample], classes: list[str] | None) -> list[str
     for sample in samples:
         if sample.target not in known:
             raise UserError(
-                f"the classes of train/ ({', '.join(names)})", f"{sample.image} of {sample.target!r}",
+                f"the classes of train/ ({', '.join(names)})",
+                f"{sample.image} of {sample.target!r}",
                 "Rename that class, or add samples of it to train/.",
-            )  # fmt: skip
+            )
     return names
 
 

@@ -3,24 +3,28 @@
 The names of folders give role and split: `images/` and `masks/`, `train/images/` and `train/masks/`,
 `images/train/` and `masks/train/`, `train_images/` and `train_masks/`, `train/` and `train_labels/`. There
 may be such folders for each image or patient (as in the Data Science Bowl 2018, J. C. Caicedo et al., Nature
-Methods 16, 2019). Images and masks may also be in one folder (`a.png` with `a_mask.png`), or given by
-patterns.
+Methods 16, 2019). Where names say too little, contents tell images and masks apart (`couples.py`). Images and
+masks may also be in one folder (`a.png` with `a_mask.png`), or given by patterns.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from scalestudy.data.images.masks import MaskFile, ObjectMasks
-from scalestudy.data.sources.files import Directory, image_files, is_image_name, is_system_name, several
-from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan, refuse_several
-from scalestudy.data.sources.names import role, split_of, stripped
+from scalestudy.data.sources.files import (
+    Directory,
+    image_files,
+    is_image_name,
+    is_system_name,
+    several,
+    stripped,
+)
+from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
+from scalestudy.data.sources.layouts.couples import SplitGroup, find_couples
 from scalestudy.util.errors import UserError
 
 Key = Callable[[str], object]
-USUAL = {"images": "image", "masks": "mask"}
 NO_MASKS = "a split without masks"
 
 
@@ -98,119 +102,12 @@ def _by_name(name_of: Callable[[Path], str], files: Sequence[Path]) -> dict[str,
     return file_of
 
 
-class SplitGroup(NamedTuple):
-    """The split and the group of folders of images and masks."""
-
-    split: str
-    group: str | None
-
-
-class Couple(NamedTuple):
-    """A folder of images and the folder of their masks."""
-
-    images: Directory
-    masks: Directory
-
-
-@dataclass
-class Folders:
-    """The folders of images below a root by split, group and role, and the couples among them."""
-
-    root: Directory
-    of_part: dict[SplitGroup, dict[str, list[Directory]]] = field(default_factory=dict)
-
-    def add(self, folder: Directory, what: str | None, part: SplitGroup, *, empty: bool) -> None:
-        """Add the folders inside `folder` recursively, as long as names give a split, a group or a role."""
-        for name, inner in folder.folders.items():
-            inner_what, split = role(name)
-            # Each of split, group and role occurs once; a role may repeat with a split (images/train_images).
-            again = inner_what and what and not (split and inner_what == what)
-            unknown = not inner_what and not split
-            if again or (split and part.split) or (unknown and (part.group is not None or what)):
-                continue
-            inside = SplitGroup(part.split or split or "", name if unknown else part.group)
-            holds = inner_what or what
-            if inner.images or (empty and name.lower() in USUAL):
-                self.of_part.setdefault(inside, {}).setdefault(holds or "", []).append(inner)
-            self.add(inner, holds, inside, empty=empty)
-
-    def couples(self, *, grouped: bool) -> dict[SplitGroup, Couple]:
-        """Return the couples of images and masks, either those in groups or those without.
-
-        Raises:
-            UserError: If there are two folders of images or of masks.
-        """
-        couples = {}
-        for part, folders in self.of_part.items():
-            images = folders.get("image") or ([] if grouped else folders.get("", []))
-            masks = folders.get("mask", [])
-            if images and masks and grouped is (part.group is not None):
-                couples[part] = Couple(self._one(images, "image"), self._one(masks, "mask"))
-        return couples
-
-    def _one(self, folders: list[Directory], what: str) -> Directory:
-        usual = [folder for folder in folders if USUAL.get(folder.path.name.lower()) == what] or folders
-        action = 'Merge them, or say which: `images = "FOLDER/*"` and `masks = "FOLDER/*"` under [data].'
-        refuse_several(usual, f"the {what}s", self.root, action)
-        return usual[0]
-
-
-def find_couples(root: Directory) -> tuple[dict[SplitGroup, Couple], list[Directory]]:
-    """Return folders of images with their folders of masks, and folders of test images without masks.
-
-    Raises:
-        UserError: If there are two folders for one purpose, or some are missing.
-    """
-    for empty in (False, True):  # images/ beside an empty masks/ is a mistake to report
-        folders = Folders(root)
-        folders.add(root, None, SplitGroup("", None), empty=empty)
-        plain = folders.couples(grouped=False)
-        if SplitGroup("train", None) in plain:
-            return _of_splits(folders, {part: couple for part, couple in plain.items() if part.split})
-        # If there are also folders of splits, only images/ and masks/ themselves count as the set.
-        divided = any(map(split_of, root.folders)) and "images" not in map(str.lower, root.folders)
-        if SplitGroup("", None) in plain and not divided:
-            return {SplitGroup("", None): plain[SplitGroup("", None)]}, []
-        grouped = folders.couples(grouped=True)
-        groups = [part for part in folders.of_part if part.group is not None and part.split != "test"]
-        if grouped and 2 * len(grouped) > len(groups):
-            return _of_splits(folders, grouped)
-    return {}, []
-
-
-def _of_splits(
-    folders: Folders, couples: dict[SplitGroup, Couple]
-) -> tuple[dict[SplitGroup, Couple], list[Directory]]:
-    """Return the couples, and the folders of a test set without masks; refuse other incomplete couples."""
-    splits = {part.split for part in couples}
-    grouped = any(part.group is not None for part in couples)
-    alone = [
-        (part.split, folders_of_role[0])
-        for part, by_role in folders.of_part.items()
-        for folders_of_role in by_role.values()
-        if part not in couples
-        and (part.split not in (*splits, "") or (grouped and part.group is not None and part.split in splits))
-    ]
-    tests = [folder for split, folder in alone if split == "test" and "test" not in splits]
-    missing = [folder.path for _, folder in alone if folder not in tests]
-    if missing:
-        if grouped:
-            missing = [path.parent if role(path.name)[0] else path for path in missing]
-        raise UserError(
-            "a folder of images and one of masks "
-            + ("in the folder of every image" if grouped else "in every split, the same layout in each"),
-            f"{several([f'{path}/' for path in dict.fromkeys(missing)])} without the other",
-            "Add what is missing, or move these folders out of the data set.",
-        )
-    return couples, tests
-
-
 def _list_pairs(scan: Scan) -> Listing:
     root = scan.root.path
     couples, tests = find_couples(scan.root)
     if not couples:
         raise UserError("a folder of images and one of masks", str(root), "Name them images/ and masks/.")
-    taken = {folder.path for couple in couples.values() for folder in couple}
+    taken = {folder.path for couple in couples.values() for folder in couple.folders}
     above = {parent for path in taken for parent in path.parents if parent.is_relative_to(root)}
     tops = {root / folder.path.relative_to(root).parts[0] for folder in tests} - above
     for folder in sorted(above):
@@ -232,9 +129,10 @@ def _list_pairs(scan: Scan) -> Listing:
     if samples[0].group is not None:
         return Listing(samples, "images/ and masks/ in the folder of each group of images")
     shown = couples.get(SplitGroup("train", None)) or next(iter(couples.values()))
-    names = [f"{folder.path.relative_to(root).as_posix()}/" for folder in shown]
+    names = [f"{folder.path.relative_to(root).as_posix()}/" for folder in shown.folders]
     others = " (likewise other splits)" if len(couples) > 1 else ""
-    return Listing(samples, f"{names[0]} and {names[1]}{others}, paired {ways[0]}")
+    told = f" ({shown.why})" if shown.why else ""
+    return Listing(samples, f"{names[0]} and {names[1]}{others}, paired {ways[0]}{told}")
 
 
 FilesOfParts = dict[SplitGroup, tuple[list[Path], list[Path]]]
@@ -264,9 +162,12 @@ def _list_objects(files: FilesOfParts) -> Listing:
 
 
 PAIRS = Layout(
-    name="pairs", words="images/ and masks/ whose files pair by name", list=_list_pairs,
-    recognise=lambda root, _: bool(find_couples(root)[0]), whole=True,
-)  # fmt: skip
+    name="pairs",
+    words="images/ and masks/ whose files pair by name",
+    list=_list_pairs,
+    recognise=lambda root, _: bool(find_couples(root)[0]),
+    whole=True,
+)
 _LEAST = 0.25
 """Minimum share of masks of other images in a folder; it is 1/2 for complete pairs."""
 
@@ -317,9 +218,10 @@ def _list_patterns(scan: Scan) -> Listing:
     images, masks = (_files(scan, key) for key in ("images", "masks"))
     if both := sorted(set(images) & set(masks)):
         raise UserError(
-            "patterns that tell images and masks apart", f"{both[0]}, which matches both",
+            "patterns that tell images and masks apart",
+            f"{both[0]}, which matches both",
             "Make the patterns more specific.",
-        )  # fmt: skip
+        )
     unique = all(len({file.stem for file in files}) == len(files) for files in (images, masks))
 
     def name_of(file: Path) -> str:
@@ -347,13 +249,17 @@ def _files(scan: Scan, key: str) -> list[Path]:
         problem = str(error)
     if problem:
         raise UserError(
-            f"images that {key} = {pattern!r} matches", problem,
+            f"images that {key} = {pattern!r} matches",
+            problem,
             "Correct the pattern: it is relative to the source; * stands for any name, ** for any folders.",
-        )  # fmt: skip
+        )
     return files
 
 
 PATTERNS = Layout(
-    name="patterns", words="images and masks where patterns say", list=_list_patterns, whole=True,
+    name="patterns",
+    words="images and masks where patterns say",
+    list=_list_patterns,
+    whole=True,
     keys=("images", "masks"),
-)  # fmt: skip
+)

@@ -6,29 +6,28 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from scalestudy.config.settings import DataSettings
 from scalestudy.data.images.masks import MaskFile
-from scalestudy.data.sources.files import Directory, ImageIndex, several
+from scalestudy.data.sources.files import Directory, ImageIndex, several, split_in
 from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
-from scalestudy.data.sources.names import split_in
-from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     import polars as pl
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
-USUAL = {
-    "file": (
-        "file", "filename", "file_name", "filepath", "file_path", "path", "image_path", "image", "image_name",
-        "image_file", "image_id", "imageid", "img", "img_name", "name", "id", "id_code",
-    ),
-    "label": (
-        "label", "labels", "class", "class_name", "target", "category", "label_name", "diagnosis", "species",
-    ),
-    "mask": ("mask", "mask_file", "mask_path", "mask_name", "segmentation", "mask_file_name"),
-    "split": ("split", "set", "subset", "partition"),
-    "group": ("group", "patient", "patient_id", "subject", "subject_id", "case", "case_id"),
-}  # fmt: skip
+_USUAL = {
+    "file": """
+        file filename file_name filepath file_path path image_path image image_name image_file
+        image_id imageid img img_name name id id_code
+    """,
+    "label": "label labels class class_name target category label_name diagnosis species",
+    "mask": "mask mask_file mask_path mask_name segmentation mask_file_name",
+    "split": "split set subset partition",
+    "group": "group patient patient_id subject subject_id case case_id",
+}
+USUAL = {what: names.split() for what, names in _USUAL.items()}
+"""Usual names of columns, by what they hold; the first that a table has is used."""
 _HEADER = 1_000_000
 """Maximum characters to read of the first line."""
 NOT_LISTED = "in no row of the table"
@@ -89,20 +88,20 @@ def columns_of(table: Path, data: DataSettings) -> TableColumns | None:
     return TableColumns(file, **columns)
 
 
-def _read_table(table: Path) -> "pl.DataFrame":
-    """Read all cells of a table as stripped strings; empty cells are null."""
+def _read_table(table: Path, names: list[str]) -> "pl.DataFrame":
+    """Read columns of a table as stripped strings; empty cells are null."""
     import polars as pl
 
     try:
         if table.suffix.lower() == ".parquet":
-            frame = pl.read_parquet(table)
+            frame = pl.read_parquet(table, columns=names)
         else:
             _refuse_other_texts(table)
         if table.suffix.lower() == ".jsonl":
             frame = pl.read_ndjson(table)
         elif table.suffix.lower() != ".parquet":
             separator = _separator(_first_line(table))
-            frame = pl.read_csv(table, infer_schema=False, separator=separator)
+            frame = pl.read_csv(table, columns=names, infer_schema=False, separator=separator)
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UserError("a table that can be read", f"{table}: {reason}", "Correct the table.") from error
@@ -205,7 +204,8 @@ def _samples(sheet: Sheet, index: ImageIndex) -> list[ListedSample]:
     columns = sheet.columns
     samples: list[ListedSample] = []
     missing: list[str] = []
-    for row in _read_table(sheet.path).select(list({name for name in columns if name})).iter_rows(named=True):
+    names = list({name for name in columns if name})
+    for row in _read_table(sheet.path, names).select(names).iter_rows(named=True):
         file, target = row[columns.file], row[columns.label or columns.mask or ""]
         image = index.find(file, sheet.path, sheet.split) if file else None
         mask = index.find(target, sheet.path, sheet.split) if columns.mask and target else None
@@ -236,13 +236,17 @@ def _list(scan: Scan) -> Listing:
     sheets = _sheets(scan.root, scan.data)
     if not sheets:
         raise UserError(
-            "a table with a column of files and one of classes or masks", f"none in {scan.root.path}",
+            "a table with a column of files and one of classes or masks",
+            f"none in {scan.root.path}",
             "Name its columns: `file_column` and `label_column` under [data].",
-        )  # fmt: skip
+        )
     return list_sheets(sheets, scan)
 
 
 TABLE = Layout(
-    name="table", words="images with a table of their files and classes, such as labels.csv", list=_list,
-    recognise=lambda root, data: bool(_sheets(root, data)), whole=True,
-)  # fmt: skip
+    name="table",
+    words="images with a table of their files and classes, such as labels.csv",
+    list=_list,
+    recognise=lambda root, data: bool(_sheets(root, data)),
+    whole=True,
+)

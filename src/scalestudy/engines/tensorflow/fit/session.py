@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from scalestudy.config.moving_statistics import warning_of
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.private import (
     all_layers,
@@ -57,6 +58,8 @@ class FitSession:
             shared.begin()
         # Rank 0's history includes the learning rates that its callbacks logged.
         history.history = self.group.share_object(history.history)
+        if self.group.rank == 0:
+            warn_of_moving_statistics(model)
         return history
 
     def evaluate(self, model: keras.Model, *data: Any, per_worker: bool, **arguments: Any) -> Any:
@@ -80,9 +83,11 @@ class FitSession:
         _refuse_other_loops(model)
         shared = _SharedModel(model, self._replicas, per_worker)
         functions = {
-            "make_train_function": _nothing, "make_test_function": _nothing,
-            "train_function": shared.train, "test_function": shared.test,
-        }  # fmt: skip
+            "make_train_function": _nothing,
+            "make_test_function": _nothing,
+            "train_function": shared.train,
+            "test_function": shared.test,
+        }
         with replaced({model: functions}), epochs_by(shared.epochs):
             yield shared
 
@@ -127,9 +132,7 @@ class _SharedModel:
         model = self._model
         build_from(model, form.structure)
         compiled = compiled_of(model)
-        parts = [
-            model.optimizer, compiled.loss, compiled.metrics, self._replicas, *model.trainable_variables
-        ]  # fmt: skip
+        parts = [model.optimizer, compiled.loss, compiled.metrics, self._replicas, *model.trainable_variables]
         before, local, forms = vars(model).get(KEPT, ([], [], {}))
         if len(before) != len(parts) or any(a is not b for a, b in zip(before, parts, strict=True)):
             local, forms = local_variables(model), {}
@@ -138,9 +141,21 @@ class _SharedModel:
         if str(form) not in forms:
             # XLA only if the user requested it; Keras's default is to use it where possible.
             forms[str(form)] = Steps(
-                model, self._replicas, form, together=_synchronises(model),
+                model,
+                self._replicas,
+                form,
+                together=_synchronises(model),
                 xla=compile_arguments(model).get("jit_compile") is True,
-            )  # fmt: skip
+            )
+
+
+def warn_of_moving_statistics(model: keras.Model) -> None:
+    """Print a warning if batch normalisation still holds much of its initial statistics after training."""
+    layers = [layer for layer in all_layers(model) if isinstance(layer, keras.layers.BatchNormalization)]
+    kept = max((layer.momentum for layer in layers if layer.trainable), default=0.0)
+    updates = int(model.optimizer.iterations.numpy())
+    if warning := warning_of(kept**updates, updates):
+        print(f"scalestudy: {warning}. Train longer, or lower the momentum of the layers.", flush=True)
 
 
 def local_variables(model: keras.Model) -> list[Any]:

@@ -20,8 +20,9 @@ from scalestudy.engines.keras.phases import cut
 from scalestudy.engines.keras.private import asks_training, compiled_of, parts_replaced
 from scalestudy.engines.tensorflow.fit.layers import shared_layers
 from scalestudy.engines.tensorflow.fit.rows import BatchForm
+from scalestudy.engines.tensorflow.gradients import Gradients
 from scalestudy.engines.tensorflow.staging import tensors_of
-from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas
 
 BUCKET = 32 * 2**20
 """Bytes of a bucket of gradients, unless they are exchanged in halves; the same as in a study."""

@@ -11,10 +11,14 @@ from scalestudy.engines.keras.private import first_epoch, settable_rate
 from scalestudy.engines.tensorflow.strategies.replicas import share_values
 
 HARMLESS = (
-    keras.callbacks.ModelCheckpoint, keras.callbacks.TensorBoard, keras.callbacks.BackupAndRestore,
-    keras.callbacks.CSVLogger, keras.callbacks.History, keras.callbacks.ProgbarLogger,
+    keras.callbacks.ModelCheckpoint,
+    keras.callbacks.TensorBoard,
+    keras.callbacks.BackupAndRestore,
+    keras.callbacks.CSVLogger,
+    keras.callbacks.History,
+    keras.callbacks.ProgbarLogger,
     keras.callbacks.RemoteMonitor,
-)  # fmt: skip
+)
 """Keras callbacks that do not change stop, rate or weights after training has begun."""
 OF_BATCHES = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 

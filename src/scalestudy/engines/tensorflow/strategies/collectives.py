@@ -39,11 +39,6 @@ class TensorFlowTrial(ExchangeTrial):
             answer["horovod_error"] = f"{type(error).__name__}: {error}"
         return answer
 
-    def gpus(self) -> list[str]:
-        import tensorflow as tf
-
-        return [gpu.name for gpu in tf.config.list_logical_devices("GPU")]
-
     def total(self, group: Any, part: NDArray[np.float32], device: str) -> tuple[NDArray[np.float32], str]:
         import tensorflow as tf
 
@@ -64,25 +59,6 @@ class TensorFlowTrial(ExchangeTrial):
 
         def call() -> None:
             chained(zeros)[:1].numpy()  # waits until the device has the last sum
-
-        return call
-
-    def copies(self, source: str, target: str, size: int, count: int) -> Callable[[], None]:
-        """Copy each tensor once per call, in a graph: TensorFlow caches eager copies."""
-        import tensorflow as tf
-
-        with tf.device(source):
-            tensors = [tf.random.stateless_uniform([size // 4], (0, copy)) for copy in range(count)]
-        for tensor in tensors:
-            tensor[:1].numpy()  # wait until it is there
-
-        @tf.function(autograph=False)  # type: ignore[untyped-decorator]
-        def last(*tensors: Any) -> Any:
-            with tf.device(target):
-                return tf.stack([tf.identity(tensor)[0] for tensor in tensors])
-
-        def call() -> None:
-            last(*tensors).numpy()  # waits until all copies are there
 
         return call
 

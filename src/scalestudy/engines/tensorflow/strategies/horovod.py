@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.buckets import Buckets, summed
 from scalestudy.engines.group import Joined
+from scalestudy.engines.tensorflow.gradients import Gradients
 from scalestudy.engines.tensorflow.strategies import horovod_rendezvous
-from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients, TensorGroup
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, TensorGroup
 from scalestudy.util.errors import UserError
 
 

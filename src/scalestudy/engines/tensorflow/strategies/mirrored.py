@@ -10,17 +10,12 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets, summed
 from scalestudy.engines.group import Joined
-from scalestudy.engines.tensorflow.strategies.replicas import (
-    CompiledReplicas,
-    Gradient,
-    Gradients,
-    TensorGroup,
-    Update,
-)
+from scalestudy.engines.tensorflow.gradients import Gradient, Gradients, Update
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, TensorGroup
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.engines.tensorflow.step import LossScale
+    from scalestudy.engines.tensorflow.loss_scale import LossScale
 
 SUM, MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 
@@ -106,9 +101,15 @@ class MirroredReplicas(CompiledReplicas):
         return self._strategy.scope()
 
     def step(
-        self, gradient: Gradient, update: Update, slices: Sequence[Slice], loss_scale: "LossScale | None", *,
-        buckets: Buckets, together: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        gradient: Gradient,
+        update: Update,
+        slices: Sequence[Slice],
+        loss_scale: "LossScale | None",
+        *,
+        buckets: Buckets,
+        together: bool = False,
+    ) -> Any:
         """Compute a step on all replicas. The optimizer must not sum gradients again; see `take_summed`."""
 
         def compute() -> tuple[Gradients, Any]:

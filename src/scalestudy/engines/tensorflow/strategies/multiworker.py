@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.buckets import Buckets, summed
 from scalestudy.engines.group import Joined
-from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, Gradients, TensorGroup
+from scalestudy.engines.tensorflow.gradients import Gradients
+from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, TensorGroup
 
 COMMUNICATION = {
     "auto": tf.distribute.experimental.CommunicationImplementation.AUTO,
@@ -61,9 +62,15 @@ class CollectiveGroup(TensorGroup):
         """Sum a CPU tensor over processes. `number` of a shape is the same on every rank. Compiled."""
         with tf.device("CPU:0"):
             return tf.raw_ops.CollectiveReduceV2(
-                input=value, group_size=self.size, group_key=HOSTS, instance_key=number, ordering_token=[],
-                merge_op="Add", final_op="Id", communication_hint="ring",
-            )  # fmt: skip
+                input=value,
+                group_size=self.size,
+                group_key=HOSTS,
+                instance_key=number,
+                ordering_token=[],
+                merge_op="Add",
+                final_op="Id",
+                communication_hint="ring",
+            )
 
     def tensor_sum(self, tensor: Any) -> Any:
         """Sum a tensor over processes by TensorFlow's collective; compiled for each shape."""

@@ -20,9 +20,10 @@ from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.private import READ, length, offer, wait
+from scalestudy.engines.tensorflow.gradients import Gradients
 from scalestudy.engines.tensorflow.staging import gpu
 from scalestudy.engines.tensorflow.strategies.mirrored import MirroredReplicas
-from scalestudy.engines.tensorflow.strategies.replicas import Gradients, TensorGroup
+from scalestudy.engines.tensorflow.strategies.replicas import TensorGroup
 
 MOST_TERMS = 64
 """Maximum number of pending terms of a sum."""

@@ -11,14 +11,10 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.group import Group, Joined, Replicas
+from scalestudy.engines.tensorflow.gradients import Gradient, Gradients, Update
 
 if TYPE_CHECKING:
-    from scalestudy.engines.tensorflow.step import LossScale
-
-Gradients = list[Any]
-Gradient = Callable[[Slice], tuple[Gradients, Any]]
-"""slice -> gradients of (sum of its losses / total), and the sum of its losses."""
-Update = Callable[[Gradients], None]
+    from scalestudy.engines.tensorflow.loss_scale import LossScale
 
 
 class TensorGroup(Group):
@@ -64,9 +60,15 @@ class CompiledReplicas(Replicas):
         return part
 
     def step(
-        self, gradient: Gradient, update: Update, slices: Sequence[Slice], loss_scale: "LossScale | None", *,
-        buckets: Buckets, together: bool = False,
-    ) -> Any:  # fmt: skip
+        self,
+        gradient: Gradient,
+        update: Update,
+        slices: Sequence[Slice],
+        loss_scale: "LossScale | None",
+        *,
+        buckets: Buckets,
+        together: bool = False,
+    ) -> Any:
         """Compute one step on all workers and update the weights. Compiled.
 
         Args:
@@ -165,7 +167,7 @@ def share_values(group: Group, variables: Sequence[Any]) -> None:
     """Give every process rank 0's values of TensorFlow variables. Every rank must call this."""
     if group.size == 1 or not variables:
         return
-    values = group.share_object([variable.numpy() for variable in variables])
+    values = group.share_arrays([variable.numpy() for variable in variables])
     if group.rank:
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)

@@ -1,0 +1,316 @@
+"""Which runs a study needs next, from what it has found so far, or that it is decided.
+
+Times come from timing runs of every row, in blocks; further blocks only for rows whose cost efficiency is
+not settled. Qualities come from trainings: of the fastest row that its cost efficiency admits, and of the
+reference with the same seeds, until a group-sequential test settles it (`analysis.sequential`). If that row
+is no worse, nothing slower is trained; if it is worse or will hardly be shown to be no worse, the search goes
+on by bisection among rows with fewer workers. Rows with equal updates are trained once.
+`benchmarks/sequential.py` simulates how often this ends with the right row, and at what cost.
+"""
+
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from scalestudy.analysis.measures import Measures, find_baseline
+from scalestudy.analysis.price import too_uncertain
+from scalestudy.analysis.quality import Verdict, judge
+from scalestudy.analysis.runs import Key
+from scalestudy.analysis.sequential import FEWEST, LOOKS
+from scalestudy.analysis.statistics import Estimate
+from scalestudy.config.quality_margin import QualityMargin
+
+NEAR = 1.1
+"""A row slower than this multiple of the fastest with as many workers or fewer cannot be chosen."""
+BLOCKS = 2
+"""Timing runs of a row that may be chosen."""
+MOST_BLOCKS = 8
+"""Timing runs of a row whose cost efficiency stays unsettled."""
+MOST_DISTURBED = 4
+"""Timing runs of a row after which disturbed times count, if it has no others."""
+SURELY = 0.85
+"""Share of the zone's lower end; a row with less cost efficiency in its first timing run gets no second,
+unless times vary so much that this says little."""
+OVERRUN = 0.03
+"""Share of the budget that is kept for runs that take longer than expected."""
+GIVE_UP = 2
+"""Runs that must end without a result until a row is given up."""
+GRID_SEEDS = 5
+"""Seeds of the grid whose cost is the default budget."""
+
+Standing = Literal["no-worse", "worse", "open", "untrained"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a study may use: `budget` in seconds of billed units; None for the cost of `GRID_SEEDS` grids."""
+
+    budget: float | None = None
+    seeds: int = LOOKS[-1]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known about a study.
+
+    Attributes:
+        rows: All rows of the sweep, in reading order.
+        measures: Measures of its finished runs.
+        units: Units that are billed for each row.
+        timings: Numbers of the timing runs of each row that have ended in any way.
+        trainings: Numbers of its trainings that have ended in any way.
+        spent: Seconds of billed units so far.
+        target: Cost efficiency that the choice must reach.
+        zone: Distance from the target within which a row may be judged either way.
+        margin: Accepted loss of quality.
+        share: Cost of a timing run as a share of a training's.
+    """
+
+    rows: Sequence[Key]
+    measures: Measures
+    units: Mapping[Key, float]
+    timings: Mapping[Key, Collection[int]]
+    trainings: Mapping[Key, Collection[int]]
+    spent: float
+    target: float
+    zone: float
+    margin: QualityMargin | None = None
+    share: float = 0.1
+
+    def seconds(self, key: Key) -> float:
+        """Mean time of a training; infinite if unknown."""
+        values = self.measures.wall_seconds.values.get(key)
+        return self.measures.wall_seconds.mean(key).value or float("inf") if values else float("inf")
+
+    def cost(self, key: Key) -> float:
+        """Cost of a training in seconds of billed units."""
+        return self.units[key] * self.seconds(key)
+
+    def seeds(self, key: Key) -> int:
+        """Seeds with a quality, of the row itself or of rows with equal updates."""
+        return len(self.measures.quality.values.get(key, ()))
+
+    def alike(self, key: Key) -> list[Key]:
+        """The row and those with equal updates."""
+        updates = self.measures.updates
+        return [
+            row for row in self.rows if row == key or (row in updates and updates[row] == updates.get(key))
+        ]
+
+    def tried(self, key: Key) -> set[int]:
+        """Numbers of the trainings of the row and of those with equal updates."""
+        return {number for row in self.alike(key) for number in self.trainings.get(row, ())}
+
+    def trainee(self, key: Key) -> Key:
+        """The row to train for the quality of `key`: the one with most trainings, else the cheapest."""
+        return min(self.alike(key), key=lambda row: (-len(self.trainings.get(row, ())), self.cost(row)))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs to do next: the timing runs or trainings numbered `numbers` of each row, and why."""
+
+    kind: Literal["timing", "training"]
+    runs: tuple[tuple[Key, int], ...]
+    why: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Nothing more is to run: `decided`, or a limit was reached."""
+
+    decided: bool
+    why: str
+
+
+def next_runs(known: Known, limits: Limits | None = None) -> Batch | Ended:
+    """Return the next runs, or why there are none."""
+    limits = limits or Limits()
+    walls = known.measures.wall_seconds.values
+    fresh = [key for key in known.rows if not walls.get(key) and len(known.timings.get(key, ())) < GIVE_UP]
+    if fresh:
+        return _timing(known, fresh, "the times of all rows come first")
+    busy = [
+        key
+        for key in known.rows
+        if len(known.timings.get(key, ())) < MOST_DISTURBED
+        and (runs := known.measures.groups.get(key))
+        and all(run.disturbed for run in runs)
+    ]
+    if busy:
+        return _timing(known, busy, "other programs used the cores while they were timed")
+    timed = [key for key in known.rows if walls.get(key)]
+    healthy = [key for key in timed if not known.measures.failed.get(key)]
+    if not healthy:
+        return Ended(False, "no row could be timed")
+    fewest = min(key.workers for key in healthy)
+    reference = min((key for key in healthy if key.workers == fewest), key=known.cost)
+    budget = GRID_SEEDS * sum(map(known.cost, timed)) if limits.budget is None else limits.budget
+    left = budget / (1 + OVERRUN) - known.spent
+    unsettled = _unsettled(known, healthy, reference)
+    if again := [key for key in unsettled if len(known.timings.get(key, ())) < MOST_BLOCKS]:
+        blocks = min(len(known.timings.get(key, ())) for key in again)
+        again += [reference] * (len(known.timings.get(reference, ())) <= blocks)
+        batch = _timing(known, again, "their cost efficiency is not settled")
+        if _price(known, batch) <= left:
+            return batch
+    step = _quality(known, _ladder(known, healthy, reference), reference, left, limits)
+    vague = [key.label for key in unsettled if _is_vague(known, key, reference)]
+    if vague and isinstance(step, Ended) and step.decided:
+        return Ended(False, f"the times of {vague[0]} are too uncertain")
+    return step
+
+
+def _timing(known: Known, keys: Iterable[Key], why: str) -> Batch:
+    runs = [(key, number) for key in keys for number in _unused(known.timings.get(key, ()), 1)]
+    return Batch("timing", tuple(runs), why)
+
+
+def _efficiency(known: Known, key: Key, reference: Key) -> Estimate:
+    ratio = known.measures.wall_seconds.ratio(reference, key)
+    return ratio.scaled(known.units[reference] / known.units[key])
+
+
+def _unsettled(known: Known, keys: Sequence[Key], reference: Key) -> list[Key]:
+    """Rows whose cost efficiency is not settled: those that need a second timing run, else all."""
+    fastest = _fastest(known, keys)
+    at_most = {
+        place: min(seconds for other, seconds in fastest.items() if other[1] <= place[1]) for place in fastest
+    }
+    open_rows, few = [], []
+    for key in keys:
+        if key.workers == reference.workers:
+            continue
+        efficiency = _efficiency(known, key, reference)
+        enough = (efficiency.value or 0.0) >= SURELY * (known.target - known.zone)
+        fast = known.seconds(key) <= NEAR * at_most[_place(key)]
+        likely = enough and fast
+        settled = (
+            not fast
+            or _is_settled(efficiency, known.target, known.zone)
+            or (not enough and efficiency.high is None)
+        )
+        if likely and len(known.timings.get(key, ())) < BLOCKS:
+            few.append(key)
+        elif not settled or _is_vague(known, key, reference):
+            open_rows.append(key)
+    return few or open_rows
+
+
+def _is_vague(known: Known, key: Key, reference: Key) -> bool:
+    """Whether the report would call the times of a row too uncertain."""
+    speedup = known.measures.wall_seconds.ratio(reference, key)
+    return too_uncertain(speedup, _efficiency(known, key, reference), known.target)
+
+
+def _is_settled(efficiency: Estimate, target: float, zone: float) -> bool:
+    """Whether the interval does not leave the zone on the other side of the target."""
+    if efficiency.value is None or efficiency.low is None or efficiency.high is None:
+        return False
+    return efficiency.low >= target - zone if efficiency.value >= target else efficiency.high <= target + zone
+
+
+def _place(key: Key) -> tuple[str, int]:
+    return key.variant, key.workers
+
+
+def _fastest(known: Known, keys: Iterable[Key]) -> dict[tuple[str, int], float]:
+    """Shortest time at each number of workers."""
+    found: dict[tuple[str, int], float] = {}
+    for key in keys:
+        found[_place(key)] = min(known.seconds(key), found.get(_place(key), float("inf")))
+    return found
+
+
+def _ladder(known: Known, keys: Sequence[Key], reference: Key) -> list[Key]:
+    """Rows that may be chosen, the fastest first: cheap enough, and faster than rows with fewer workers.
+
+    Of rows with equal updates only the fastest is listed.
+    """
+    rungs: list[Key] = []
+    updates = known.measures.updates
+    for key in sorted(keys, key=lambda key: (key.workers, known.seconds(key))):
+        if key.workers == reference.workers:
+            continue
+        cheap = (_efficiency(known, key, reference).value or 0.0) >= known.target * (1 - 1e-9)
+        fewer = (other for other in (reference, *rungs) if other.workers < key.workers)
+        slower = any(known.seconds(other) <= known.seconds(key) for other in fewer)
+        if cheap and not slower and updates[key] not in {updates[other] for other in rungs}:
+            rungs.append(key)
+    return sorted(rungs, key=known.seconds)
+
+
+def _quality(known: Known, ladder: list[Key], reference: Key, left: float, limits: Limits) -> Batch | Ended:
+    verdicts = {key: judge(key, known.measures, known.margin) for key in ladder if known.seeds(key)}
+    standings = {key: _standing(known, key, reference, verdicts.get(key), limits) for key in ladder}
+    unpaid: list[Key] = []
+    while True:
+        order = [standings[key] for key in ladder]
+        found = next((place for place, now in enumerate(order) if now == "no-worse"), len(ladder))
+        start = max((place + 1 for place in range(found) if order[place] == "worse"), default=0)
+        if start >= found:
+            break
+        begun = [place for place in range(start, found) if order[place] == "open"]
+        key = ladder[begun[0] if begun else start if start == 0 else (start + found - 1) // 2]
+        batch = _training(known, key, reference, limits)
+        if batch is not None and _price(known, batch) <= left:
+            return batch
+        standings[key] = "worse"
+        unpaid.append(key)
+    choice = ladder[found] if found < len(ladder) else reference
+    if not known.seeds(choice) and not known.tried(choice):
+        batch = Batch(
+            "training", ((choice, 0),), f"{choice.label} is chosen by its time and needs one training"
+        )
+        if _price(known, batch) <= left:
+            return batch
+    if unpaid:
+        return Ended(False, f"what {unpaid[0].label} still needs is beyond the budget")
+    return Ended(True, f"{choice.label} is the fastest row shown to qualify")
+
+
+def _standing(known: Known, key: Key, reference: Key, verdict: Verdict | None, limits: Limits) -> Standing:
+    if verdict is None:
+        if len(known.tried(key)) >= GIVE_UP:
+            return "worse"
+        return "no-worse" if reference in known.alike(key) else "untrained"
+    if verdict.kind in ("no-worse", "reference"):
+        return "no-worse"
+    return "worse" if verdict.seems_worse or known.seeds(key) >= limits.seeds else "open"
+
+
+def _training(known: Known, key: Key, reference: Key, limits: Limits) -> Batch | None:
+    """The trainings until the next look at a row: its own, and those of the rows that it is compared with.
+
+    None if all seeds were tried.
+    """
+    baseline = find_baseline(key, known.measures.groups) or reference
+    rows = list({known.measures.updates[row]: row for row in (reference, baseline, key)}.values())
+    now = min(known.seeds(row) for row in rows)
+    look = min(limits.seeds, next((look for look in (FEWEST, *LOOKS) if look > now), limits.seeds))
+    runs = [
+        (known.trainee(row), number)
+        for row in rows
+        for number in _unused(known.tried(row), look - known.seeds(row))
+        if number < LOOKS[-1]
+    ]
+    if not runs:
+        return None
+    why = (
+        f"{key.label} is the fastest row left that may qualify"
+        if known.seeds(key) == 0
+        else f"{now} seeds do not tell whether {key.label} learns as well"
+    )
+    return Batch("training", tuple(runs), why)
+
+
+def _unused(tried: Collection[int], count: int) -> list[int]:
+    """The first numbers that are not in `tried`."""
+    return list(islice((number for number in itertools.count() if number not in tried), max(0, count)))
+
+
+def _price(known: Known, batch: Batch) -> float:
+    """Expected cost in seconds of billed units."""
+    return sum(known.cost(key) for key, _ in batch.runs) * (known.share if batch.kind == "timing" else 1.0)

@@ -1,0 +1,148 @@
+"""Group-sequential tests of quality: seeds are added until a verdict stands, at a stated chance of error.
+
+Testing at 2.5 % after every seed calls a worse model no worse in up to 9 % of studies. With alpha spending
+(Lan and DeMets, Biometrika 70, 1983; here as Pocock's boundary) each look has a smaller level of its own, and
+all looks together stay below `ALPHA`. The levels are applied to Student's t (Jennison and Turnbull, "Group
+sequential methods", 2000, chapter 4.4). They depend only on the number of seeds, so a report reaches the
+verdict of the run that ended. A row that will hardly be shown to be no worse gets no more seeds; such a rule
+never adds a false "no worse".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from math import e, log1p, sqrt
+
+from scalestudy.analysis.blocks import contrast
+from scalestudy.analysis.measures import Measure
+from scalestudy.analysis.runs import Key
+from scalestudy.analysis.statistics import Contrast, Estimate
+from scalestudy.config.metrics import Better, gain
+
+ALPHA = 0.025
+"""Chance of calling a row no worse whose quality is worse by exactly the margin."""
+LOOKS = (3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26)
+"""Numbers of seeds after which rows are judged."""
+FEWEST = 2
+"""Seeds after which a row may be given up, before the first look."""
+PAIRED_FROM = 5
+"""Seeds from which rows are compared within seeds, too; fewer have too few degrees of freedom."""
+PAIRED = 0.12
+"""Share of a look's level for the comparison within seeds. The rest is for the unpaired one, which needs
+fewer seeds if runs of one seed are no more alike than others. Either may show a row no worse."""
+HOPE = 0.06
+"""Chance of being shown no worse, after the last look, below which a row gets no more seeds."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """A row's quality compared with the reference's at one look.
+
+    Attributes:
+        change: Quality minus the reference's, with the interval at the level of the look.
+        seeds: Seeds of the row or the reference, whichever has fewer.
+        hope: Chance that the row is shown no worse by the last look if the truth is as measured; None if
+            the spread is unknown.
+    """
+
+    change: Estimate
+    seeds: int
+    hope: float | None
+
+
+def compare(quality: Measure, key: Key, reference: Key, margin: float, better: Better) -> Look:
+    """Compare two rows by the runs of both; `margin` is the accepted loss of quality."""
+    ours, theirs = quality.values[key], quality.values[reference]
+    seeds = min(len(ours), len(theirs))
+    within = quality.contrast(key, reference)
+    if within is None:
+        return Look(Estimate(None), seeds, None)
+    among = contrast(
+        ours,
+        {("reference", block): value for block, value in theirs.items()},
+        quality.of_differences[key],
+        quality.of_differences[reference],
+    )
+    if seeds < FEWEST:
+        return Look(Estimate(among.change), seeds, None)
+    level = level_at(seeds)
+    ways = [(among, level)]
+    if seeds >= PAIRED_FROM:
+        ways = [(within, PAIRED * level), (among, (1 - PAIRED) * level)]
+    intervals = [_interval(change, level) for change, level in ways]
+    lows = [interval.low for interval in intervals if interval.low is not None]
+    highs = [interval.high for interval in intervals if interval.high is not None]
+    if not lows or not highs:
+        return Look(Estimate(among.change), seeds, None)
+    low, high = max(lows), min(highs)
+    sharper = min(ways, key=lambda way: way[0].error or 0.0)
+    chance = _hope(*sharper, seeds, margin, better)
+    if low > high:  # the two comparisons contradict each other
+        low, high = min(lows), max(highs)
+    if seeds < LOOKS[0]:
+        return Look(Estimate(among.change), seeds, chance)
+    middle = min(max(among.change, low), high)
+    return Look(Estimate(middle, low, high), seeds, chance)
+
+
+def _interval(change: Contrast, level: float) -> Estimate:
+    from scipy.special import stdtrit
+
+    if change.error is None or change.freedom <= 0:
+        return Estimate(change.change)
+    reach = float(stdtrit(change.freedom, 1 - level)) * change.error
+    return Estimate(change.change, change.change - reach, change.change + reach)
+
+
+def _hope(change: Contrast, level: float, seeds: int, margin: float, better: Better) -> float | None:
+    """Predictive chance of the verdict "no worse" at the last look (Spiegelhalter et al. 1986)."""
+    from scipy.special import ndtr, ndtri
+
+    if change.error is None:
+        return None
+    distance = gain(change.change, better) + margin
+    if seeds >= LOOKS[-1] or change.error == 0:
+        return float(distance > 0)
+    last = change.error * sqrt(seeds / LOOKS[-1])
+    needed = -float(ndtri(level * level_at(LOOKS[-1]) / level_at(seeds))) * last
+    return float(ndtr((distance - needed) / sqrt(change.error**2 - last**2)))
+
+
+def level_at(seeds: int) -> float:
+    """One-sided level of the last look at or before a number of seeds."""
+    return levels()[max((look for look in LOOKS if look <= seeds), default=LOOKS[0])]
+
+
+@cache
+def levels(looks: Sequence[int] = LOOKS) -> dict[int, float]:
+    """One-sided level of the test at each look, by recursive integration (Armitage et al., JRSS A 132, 1969).
+
+    The density of the sum that has not crossed a boundary yet is carried from look to look on a grid.
+    """
+    import numpy as np
+
+    most = looks[-1]
+    grid = np.linspace(-9.0, 9.0, 1801) * sqrt(most)
+    width = float(grid[1] - grid[0])
+    density = np.exp(-(grid**2) / looks[0] / 2) / sqrt(2 * np.pi * looks[0])
+    found: dict[int, float] = {}
+    spent = 0.0
+    for before, look in pairwise((looks[0], *looks)):
+        if look > before:
+            kernel = np.exp(-((np.arange(-600, 601) * width) ** 2) / (look - before) / 2)
+            density = np.convolve(density, kernel / kernel.sum(), "same")
+        due = ALPHA * log1p((e - 1) * look / most) - spent
+        tail = np.cumsum(density[::-1])[::-1] * width
+        place = int(np.searchsorted(-tail, -due))
+        edge = float(grid[place] - width * (due - tail[place]) / (tail[place - 1] - tail[place]))
+        found[look] = _upper(edge / sqrt(look))
+        density = np.where(grid < edge, density, 0.0)
+        spent += due
+    return found
+
+
+def _upper(value: float) -> float:
+    from scipy.special import ndtr
+
+    return float(ndtr(-value))

@@ -1,0 +1,51 @@
+"""What this package itself registers, in the form of entry points, in the order in which it is shown.
+
+Registries are below what they find, so only this file, which belongs to no package, names both.
+"""
+
+BUILT_IN = {
+    "scalestudy.engines": {
+        "tensorflow": "scalestudy.engines.tensorflow.traits:ENGINE",
+        "torch": "scalestudy.engines.torch.traits:ENGINE",
+    },
+    "scalestudy.launchers": {
+        "local": "scalestudy.launch.local.launcher:LOCAL",
+        "hosts": "scalestudy.launch.hosts.launcher:HOSTS",
+        "slurm": "scalestudy.launch.slurm:SLURM",
+        "pbs": "scalestudy.launch.pbs:PBS",
+    },
+    "scalestudy.tasks": {
+        "unet": "scalestudy.tasks.unet",
+        "cnn": "scalestudy.tasks.cnn",
+        "resnet50": "scalestudy.tasks.resnet50",
+        "torch_unet": "scalestudy.tasks.torch_unet",
+        "torch_cnn": "scalestudy.tasks.torch_cnn",
+    },
+    "scalestudy.applications": {"keras": "scalestudy.tasks.applications"},
+    "scalestudy.sources": {
+        "indents": "scalestudy.data.sources.indents:Indents",
+        "digits": "scalestudy.data.sources.digits:Digits",
+        "keras": "scalestudy.data.sources.keras_sets:KerasSet",
+    },
+    "scalestudy.formats": {
+        "table": "scalestudy.report.terminal:FORMAT",
+        "csv": "scalestudy.report.tabular:CSV",
+        "json": "scalestudy.report.tabular:JSON",
+        "html": "scalestudy.report.study_document:HTML",
+        "markdown": "scalestudy.report.study_document:MARKDOWN",
+    },
+    "scalestudy.sections": {
+        "imported": "scalestudy.features.imported.gather:section",
+        "diagnosis": "scalestudy.features.diagnose.section:diagnosis_section",
+        "settled": "scalestudy.report.costs_section:settled_section",
+        "samples": "scalestudy.report.costs_section:samples_section",
+        "models": "scalestudy.report.models_section:models_section",
+        "costs": "scalestudy.report.costs_section:costs_section",
+    },
+    "scalestudy.modes": {
+        "ablation": "scalestudy.features.diagnose.ablation:run",
+    },
+    "scalestudy.errands": {
+        "check": "scalestudy.features.check.rank:run",
+    },
+}

@@ -1,0 +1,87 @@
+"""`scalestudy recipe`: a learning rate and a warm-up for each number of workers."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scalestudy.cli.options import AtMostOption, DryRunOption, ResultsOption, StudyFile
+
+
+def recipe(
+    study: StudyFile = Path("study.toml"),
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            "--workers",
+            "-n",
+            help="Numbers of workers; one worker is always searched, too.",
+            metavar="N,N,...",
+            show_default="those of the study",
+        ),
+    ] = None,
+    trials: Annotated[
+        int, typer.Option(help="Trials for each number of workers, 2 or more.", min=2, max=1000, metavar="N")
+    ] = 12,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            help="Strategy of the trials.", show_default="virtual, which computes all workers on one device"
+        ),
+    ] = None,
+    folder: ResultsOption = None,
+    at_most: AtMostOption = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Search a learning rate and a warm-up for each number of workers, and write a study file for each.
+
+    Every number of workers gets as many trials: each rule for large batches, with and without warm-up, then
+    rates around the best. The best of short trainings are trained for longer, and two are repeated on three
+    new seeds: only these results are reported. Trials are ordinary runs, in studies/NAME-recipe; the files,
+    such as STUDY-recipe-w8.toml, are written beside STUDY. After Ctrl-C, run it again to continue.
+    """
+    from scalestudy.app.survey import request_of
+    from scalestudy.cli.console import out, show_document
+    from scalestudy.cli.terminal import Terminal
+    from scalestudy.features.recipe.page import recipe_file, recipes_document, rows_by_workers
+    from scalestudy.features.recipe.run import plan, search_recipe
+    from scalestudy.launch.base import Options
+    from scalestudy.store.study_folder import default_folder
+    from scalestudy.util.files import write_atomically
+
+    asked = request_of(study, folder)
+    request = replace(asked, target=folder or default_folder(study, f"{asked.study.name}-recipe"))
+    planned = plan(request, _counts(workers) or asked.study.sweep.workers, trials, strategy)
+    terminal = Terminal()
+    if dry_run:
+        counts = ", ".join(map(str, planned.workers))
+        out().print(
+            f"{planned.trials} trials with {planned.strategy} for each of {counts} workers: the time of about"
+            f" {planned.trainings:.3g} trainings for each.",
+            markup=False,
+        )
+        return
+    recipes = [search_recipe(planned, n, terminal, Options(at_most=at_most)) for n in planned.workers]
+    rows = rows_by_workers(planned, recipes)
+    show_document(recipes_document(planned, recipes, rows), "table", None, {})
+    for found in recipes:
+        if found.trial is not None:
+            file = study.with_name(f"{study.stem}-recipe-w{found.workers}.toml")
+            write_atomically(file, recipe_file(planned, found, found.trial, rows[found.workers]))
+            out().print(f"Wrote {file}", markup=False)
+
+
+def _counts(text: str | None) -> tuple[int, ...]:
+    """Numbers of workers from `1,8,14`, and one."""
+    from scalestudy.util.errors import UserError
+
+    if text is None:
+        return ()
+    try:
+        counts = tuple(int(word) for word in text.split(","))
+    except ValueError:
+        counts = (0,)
+    if min(counts) < 1:
+        raise UserError("numbers of workers, separated by commas", text, "Write --workers 1,8,14.")
+    return counts

@@ -1,0 +1,193 @@
+"""Expand a study into its points, every combination of the swept values, and order their runs."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from math import prod
+from typing import Any
+from urllib.parse import quote
+
+from scalestudy.config.feasible import Machine, oversubscription, refuse_impossible
+from scalestudy.config.file import FEWER, MOST_POINTS, Study
+from scalestudy.config.point import Point, Turn
+from scalestudy.config.settings import DataSettings, Order, StrictModel, TrainSettings
+from scalestudy.config.task_sources import digests, source_files
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.plugins.strategies import traits
+from scalestudy.plugins.traits import Traits
+from scalestudy.util.errors import UserError
+
+
+class RunOrder(StrictModel):
+    """Randomised blocks, one for each seed and fold, or row by row; stored with the study.
+
+    A block contains every row once, so that slow drift of a machine affects all rows equally and can be
+    separated from their differences (Montgomery, Design and Analysis of Experiments, randomised complete
+    block design).
+    """
+
+    by: Order = "blocks"
+    seed: int = 0
+    """Seed of the permutations of blocks; drawn once for a study."""
+
+    @classmethod
+    def drawn_from(cls, study_text: str) -> "RunOrder":
+        """Blocks with a digest of the study file as seed, so that a dry run shows the order of the run."""
+        return cls(seed=int(hashlib.sha256(study_text.encode()).hexdigest()[:8], 16))
+
+    def arrange(self, points: Sequence[Point]) -> list[Point]:
+        """Return the study's points, given row by row, in the order of their runs, each with its turn.
+
+        Blocks come in the order in which their seeds and folds first occur. Inside a block, points are sorted
+        by a digest of the order's seed and their name, so that adding seeds, workers or other values never
+        changes the relative order of two points.
+        """
+        if self.by == "blocks":
+            names = dict.fromkeys(point.block for point in points)
+            blocks = {name: place for place, name in enumerate(names)}
+            points = sorted(points, key=lambda point: (blocks[point.block], self._digest(point)))
+        return [
+            point.model_copy(update={"turn": Turn(order=self.by, place=place)})
+            for place, point in enumerate(points)
+        ]
+
+    def _digest(self, point: Point) -> bytes:
+        return hashlib.sha256(f"{self.seed} {point.name}".encode()).digest()
+
+
+def expand(study: Study, **resources: Any) -> list[Point]:
+    """Return the points of a study, in the order of its lists: swept keys, strategy, workers, seed (fastest).
+
+    Their runs follow `RunOrder` instead. A strategy that always has one worker (`single`) is left out for
+    other numbers of workers, and a training that several combinations share is one point; see `Point.also`.
+    `resources` are the fields of a `Machine`.
+
+    Returns:
+        Points with unique names, completed with the task's and the machine's defaults.
+
+    Raises:
+        UserError: A combination is impossible; the error names the line.
+    """
+    strategies = [traits(name) for name in study.sweep.strategy]
+    _refuse_sweep(study, strategies)
+    machine = Machine(**resources)
+    points = []
+    sources = cache(lambda read: digests(source_files(study.task, read)))
+    for values in product(*study.sweep.other.values()):
+        swept = dict(zip(study.sweep.other, values, strict=True))
+        for kind, workers, seed in product(strategies, study.sweep.workers, study.sweep.seed):
+            if kind.most_workers is None or workers <= kind.most_workers:
+                point = _point(study, swept, kind, workers, seed, machine)
+                point = point.model_copy(update={"sources": sources(point.data.read)})
+                refuse_impossible(point, study, machine)
+                points.append(point.on(oversubscribed=oversubscription(point, machine)))
+    return _without_repeated_trainings(points)
+
+
+def _without_repeated_trainings(points: Sequence[Point]) -> list[Point]:
+    """Return the first of all points with the same training, which names the swept values of the others."""
+    known: dict[str, Point] = {}
+    for point in points:
+        key = json.dumps([point.training(), point.terms.timing()], sort_keys=True)
+        first = known.setdefault(key, point)
+        if first is not point:
+            known[key] = first.model_copy(update={"also": (*first.also, point.swept)})
+    return list(known.values())
+
+
+def _point(
+    study: Study, swept: dict[str, Any], kind: Traits, workers: int, seed: int, machine: Machine
+) -> Point:
+    sections = {name: getattr(study, name).model_dump() for name in ("train", "launch")}
+    sections["data"] = study.data.model_dump(exclude_unset=True)  # a task may set the other keys
+    for name, value in swept.items():
+        section, key = name.split(".")
+        sections[section][key] = value
+    launch = sections["launch"]
+    if launch["cpus_per_worker"] is None:
+        launch["cpus_per_worker"] = machine.cpus_per_worker(launch["device"])
+    environments = launch["environments"] or {}
+    known = kind.engine in environments
+    launch["environments"] = {kind.engine: environments[kind.engine]} if known else None
+    places = max(workers, kind.processes_of(workers))
+    nodes = machine.nodes(places, launch["cpus_per_worker"], launch["device"])
+    train = TrainSettings.model_validate(sections["train"])
+    return Point.model_validate(
+        {
+            "name": point_name(kind.name, workers, seed, swept),
+            "study": study.name,
+            "task": study.task,
+            "engine": kind.engine,
+            "strategy": kind.name,
+            "workers": workers,
+            "seed": seed,
+            "swept": swept,
+            "data": study.brought.complete_data(DataSettings.model_validate(sections["data"])),
+            "train": study.brought.complete_train(train, device=machine.device(launch["device"])),
+            "terms": {"implementation": kind.implementation(workers, nodes), "launch": launch},
+        }
+    )
+
+
+def _refuse_sweep(study: Study, strategies: Sequence[Traits]) -> None:
+    """Refuse too many points, unused collectives, and a one-worker strategy without 1 in workers."""
+    sweep = study.sweep
+    _refuse_communication(study, strategies)
+    for kind in strategies:
+        if kind.most_workers == 1 and 1 not in sweep.workers:
+            raise UserError(
+                f'1 among the workers, since strategy "{kind.name}" always has one worker',
+                f"workers = {list(sweep.workers)}{study.place.of('sweep.workers', 'sweep.strategy')}",
+                f'Add 1 to workers, or take "{kind.name}" out of strategy.',
+            )
+    count = prod(map(len, (sweep.strategy, sweep.workers, sweep.seed, *sweep.other.values())))
+    if count > MOST_POINTS:
+        raise UserError(
+            f"at most {MOST_POINTS} points in a study",
+            f"{count} combinations of the values under [sweep]{study.place.of('sweep')}",
+            FEWER,
+        )
+
+
+def _refuse_communication(study: Study, strategies: Sequence[Traits]) -> None:
+    """Refuse `communication` if no strategy has a choice of collectives."""
+    key = "launch.communication"
+    by = [name for name in (study.launch.communication, *study.sweep.other.get(key, ())) if name != "auto"]
+    means = [(kind.engine, name) for kind in strategies for name in kind.stands_for or (kind.name,)]
+    if by and not any(engine_traits(engine).communications(name) for engine, name in means):
+        raise UserError(
+            'a strategy to which `communication` applies: "multiworker", or "native" across nodes',
+            f'"{by[0]}" for {", ".join(study.sweep.strategy)}{study.place.of(key)}',
+            "Remove communication. On GPUs the other strategies use NCCL if their library supports it.",
+        )
+
+
+LONGEST = 200
+"""File systems allow 255 bytes; temporary names next to it need some of them."""
+
+
+def point_name(strategy: str, workers: int, seed: int, swept: dict[str, Any]) -> str:
+    """`horovod-w2-s0`, with `-batch_size=8` for every other swept value.
+
+    Different values give different names: floats are written in full, and every character with a meaning for
+    folders or shells is percent-encoded. A name too long for a folder ends in a digest of the full name.
+    """
+    parts = [f"{strategy}-w{workers}-s{seed}"]
+    for name, value in swept.items():
+        key = name.partition(".")[2]
+        parts.append(f"{name if key == 'seed' else key}={_text(value)}")
+    full = "-".join(parts)
+    if len(full) <= LONGEST:
+        return full
+    return f"{full[: LONGEST - 17]}-{hashlib.sha256(full.encode()).hexdigest()[:16]}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "x".join(_text(one) if isinstance(one, list | tuple) else str(one) for one in value)
+    # Not quoted as JSON, so that "given" becomes given; no key accepts both a text and an equal-looking
+    # number.
+    text = value if isinstance(value, str) else json.dumps(value)
+    return quote(text, safe="")

@@ -1,0 +1,256 @@
+"""Which points can run on a machine, and which of them have unusable times."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from scalestudy.config.catalog import is_ours
+from scalestudy.config.file import Study
+from scalestudy.config.point import Point
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.plugins.strategies import traits, working_names
+from scalestudy.plugins.traits import Traits
+from scalestudy.util.errors import UserError
+
+TF32_SINCE = (8, 0)
+"""Compute capability of Ampere, the first with TensorFloat-32 (NVIDIA A100 white paper, 2020)."""
+TF32_NEEDS = 'GPUs from Ampere on (compute capability 8.0 or higher) for precision = "tf32"'
+
+
+def without_tf32(precision: str, device: str, capability: tuple[int, int] | None) -> str | None:
+    """The device, in words, if `precision` is "tf32" and a "cpu" or "gpu" is known to lack it; else None."""
+    if precision == "tf32" and device == "cpu":
+        return "a CPU"
+    if precision != "tf32" or capability is None or capability >= TF32_SINCE:
+        return None
+    return f"a GPU of compute capability {capability[0]}.{capability[1]}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The resources that a study runs on.
+
+    Attributes:
+        gpus: GPUs of a node.
+        cores: Cores of a node.
+        cluster: Whether workers may spread over as many nodes as they need.
+        tasks_per_node: Largest number of workers on a node of a cluster; on GPUs at most one for each. If
+            None, one for each GPU, or as many as the cores allow.
+        capability: Lowest compute capability of its GPUs, such as (7, 0); None if unknown.
+        node_gpus: Number of GPUs that share the cores, if it exceeds the usable GPUs; None for `gpus`.
+    """
+
+    gpus: int
+    cores: int
+    cluster: bool = False
+    tasks_per_node: int | None = None
+    capability: tuple[int, int] | None = None
+    node_gpus: int | None = None
+
+    def device(self, asked: str) -> str:
+        """Device of the workers, "cpu" or "gpu", for a value of `launch.device`."""
+        return "cpu" if asked == "cpu" or (asked == "auto" and self.gpus == 0) else "gpu"
+
+    def cpus_per_worker(self, device: str = "auto") -> int:
+        """Default number of cores of a worker: 1, or on GPUs one GPU's share of the node's cores."""
+        if self.device(device) == "cpu" or not self.gpus:
+            return 1
+        return max(1, self.cores // max(self.gpus, self.node_gpus or 0))
+
+    def nodes(self, workers: int, cpus_per_worker: int, device: str = "auto") -> int:
+        """Number of nodes that this many workers need."""
+        return -(-workers // self.workers_per_node(cpus_per_worker, device)) if self.cluster else 1
+
+    def workers_per_node(self, cpus_per_worker: int, device: str = "auto") -> int:
+        """Largest number of workers on a node of a cluster."""
+        gpus = 0 if device == "cpu" else self.gpus
+        most = gpus or max(1, self.cores // cpus_per_worker)
+        if self.tasks_per_node is None:
+            return most
+        return min(self.tasks_per_node, gpus) if gpus else self.tasks_per_node
+
+
+def refuse_impossible(point: Point, study: Study, machine: Machine) -> None:
+    """Refuse a point that cannot run; raises UserError with the line and a remedy."""
+    for expected, received, action, keys in chain(
+        _of_settings(point, study), _of_training(point), _of_exchange(point), _of_machine(point, machine)
+    ):
+        raise UserError(expected, f"{received}{study.place.of(*keys)}", action)
+
+
+_Obstacle = tuple[str, str, str, tuple[str, ...]]
+"""Expected, received, action, and the keys whose line a message gives, the likeliest first."""
+
+
+def oversubscription(point: Point, machine: Machine) -> str | None:
+    """Why the workers of a point share cores, which makes its times unusable; None if they do not."""
+    here = 1 if point.traits.one_device else _of_one_node(point, machine)
+    cores = point.launch.cpus_per_worker
+    if here * cores <= machine.cores:
+        return None
+    noun = "process" if not point.traits.timed else "worker" if here == 1 else "workers"
+    if point.places > point.workers:  # including a coordinator and servers
+        noun = "processes"
+    return f"{here} {noun} of {_cores(cores)} on {_cores(machine.cores)}"
+
+
+def _of_one_node(point: Point, machine: Machine) -> int:
+    if not point.traits.spans_nodes:
+        return point.workers
+    return -(-point.places // _nodes(point, machine))
+
+
+def _nodes(point: Point, machine: Machine) -> int:
+    return machine.nodes(point.places, point.launch.cpus_per_worker, point.launch.device)
+
+
+def _cores(count: int) -> str:
+    return "1 core" if count == 1 else f"{count} cores"
+
+
+def _of_settings(point: Point, study: Study) -> Iterator[_Obstacle]:
+    accumulate = point.train.accumulate
+    if point.global_batch < point.workers * accumulate:
+        parts = f"{accumulate} micro-batches of each of the " * (accumulate > 1)
+        yield (
+            f"a global batch of at least one sample for each of the {parts}{point.workers} workers",
+            f"batch_size = {point.global_batch}",
+            f"Raise batch_size, or use fewer workers{' or micro-batches' * (accumulate > 1)}.",
+            ("train.batch_size", "train.batch", "train.accumulate", "sweep.workers"),
+        )
+    weights = point.train.weights
+    # A task file decides in its own code; see tasks/load.py.
+    if weights is not None and is_ours(point.task) and "weights" not in study.brought.train:
+        yield (
+            "a task whose model takes initial weights, for train.weights",
+            f'weights = "{weights}" for {point.task}',
+            'Remove weights, or name another task, such as "resnet50" or "keras:MODEL".',
+            ("train.weights",),
+        )
+    data, keys = point.data, ("data.fold", "data.folds")
+    if data.folds is None and data.fold != 0:
+        yield "folds beside fold", f"fold = {data.fold} alone", "Add folds, such as `folds = 5`.", keys
+    if data.folds is not None and data.validation is not None:
+        yield "one of validation and folds", "both", "Remove one: the fold is the validation set.", keys
+    if data.folds is not None and data.fold >= data.folds:
+        expected = f"a fold of 0 to {data.folds - 1}, since folds = {data.folds}"
+        yield expected, f"fold = {data.fold}", "Count folds from 0.", keys
+
+
+def _of_training(point: Point) -> Iterator[_Obstacle]:
+    train = point.train
+    if train.warmup_steps and train.warmup_epochs:
+        yield (
+            "one of train.warmup_steps and train.warmup_epochs",
+            f"both, for point {point.name}",
+            "Remove one of the two.",
+            ("train.warmup_epochs", "train.warmup_steps"),
+        )
+    if train.compile and not engine_traits(point.engine).compiles:
+        yield (
+            f"compile = false under {point.engine}, which compiles its steps by itself",
+            f"compile = true for point {point.name}",
+            'Remove it, or set engine = "torch".',
+            ("train.compile", "engine"),
+        )
+    if train.xla and not point.traits.xla:
+        yield (
+            f"xla = false under {point.implementation}, whose steps XLA does not compile",
+            f"xla = true for point {point.name}",
+            "Remove it, or use another strategy.",
+            ("train.xla", "sweep.strategy"),
+        )
+    if train.xla and train.sync_batch_norm and not point.traits.one_device:
+        yield (
+            f"train.xla without train.sync_batch_norm under {point.implementation}, since synchronised batch "
+            "normalisation communicates inside the part that XLA would compile",
+            f"both true for point {point.name}",
+            'Switch one of the two off, or take "virtual" or "single", which need no communication.',
+            ("train.sync_batch_norm", "train.xla"),
+        )
+
+
+def _of_exchange(point: Point) -> Iterator[_Obstacle]:
+    """Options that a strategy lacks, or that contradict each other. One worker exchanges nothing."""
+    kind, train, wire = point.traits, point.train, point.launch.compression
+    if train.accumulate > 1 and not kind.accumulates:
+        yield _lacking(point, "train.accumulate", train.accumulate, lambda row: row.accumulates)
+    if train.accumulate > 1 and train.sync_batch_norm:
+        yield _contradiction(
+            point, "train.accumulate", "train.sync_batch_norm", "normalises each micro-batch by itself"
+        )
+    if point.workers == 1:
+        return
+    if wire != "none" and wire not in kind.compressions:
+        yield _lacking(point, "launch.compression", wire, lambda row: wire in row.compressions)
+    if wire != "none" and train.precision == "float64":
+        yield _contradiction(point, "launch.compression", "train.precision", "rounds gradients to 16 bits")
+    if train.local_steps == 1:
+        return
+    if not kind.averages_weights:
+        yield _lacking(point, "train.local_steps", train.local_steps, lambda row: row.averages_weights)
+    reasons = {
+        "launch.compression": (wire != "none", "sums weights, not gradients"),
+        "train.sync_batch_norm": (train.sync_batch_norm, "exchanges nothing within a step"),
+        "train.precision": (
+            train.precision == "mixed_float16",
+            "has no common scale of the loss, as mixed_float16 needs",
+        ),
+        "train.clip_norm": (train.clip_norm is not None, "has no gradients of all workers to clip"),
+    }
+    for key, (there, why) in reasons.items():
+        if there:
+            yield _contradiction(point, "train.local_steps", key, why)
+
+
+def _lacking(point: Point, key: str, value: object, able: Callable[[Traits], bool]) -> _Obstacle:
+    names = [name for name in working_names() if (row := traits(name)).engine == point.engine and able(row)]
+    others = " or ".join(f'"{name}"' for name in names)
+    return (
+        f"a strategy that supports {key} = {value}",
+        f"{point.implementation}, for point {point.name}",
+        f"Use {others}, or remove {key}." if names else f"Remove {key}.",
+        (key, "sweep.strategy"),
+    )
+
+
+def _contradiction(point: Point, key: str, other: str, why: str) -> _Obstacle:
+    return (
+        f"{key} without {other}, since it {why}",
+        f"both for point {point.name}",
+        f"Remove {key} or {other}.",
+        (other, key),
+    )
+
+
+def _of_machine(point: Point, machine: Machine) -> Iterator[_Obstacle]:
+    kind, of_point, nodes = point.traits, f"for point {point.name}", _nodes(point, machine)
+    if not (kind.spans_nodes or kind.one_device) and nodes > 1:
+        yield (
+            f"workers that fit on one node for {point.implementation}",
+            f"{point.workers} workers, which need {nodes} nodes, {of_point}",
+            'Take fewer workers, or "native" or "multiworker", which span nodes.',
+            ("sweep.workers", "sweep.strategy"),
+        )
+    device = machine.device(point.launch.device)
+    needed = 1 if kind.one_device else min(point.workers, _of_one_node(point, machine))
+    if device == "gpu" and needed > machine.gpus:
+        noun = "worker" if point.workers == 1 else "workers"
+        available = f"{machine.gpus} GPU{'s' * (machine.gpus > 1)}" + " a node" * machine.cluster
+        yield (
+            "a GPU for every worker",
+            f"{point.workers} {noun} on {available if machine.gpus else 'no GPU'} {of_point}",
+            'Take fewer workers, set launch.device = "cpu", or take "virtual", which computes many workers '
+            "on one device.",
+            ("sweep.workers", "launch.device", "sweep.strategy"),
+        )
+    if lacking := without_tf32(point.train.precision, device, machine.capability):
+        yield TF32_NEEDS, f"{lacking} {of_point}", 'Set precision = "float32".', ("train.precision",)
+    # A cluster grants no core twice, so its runs cannot be oversubscribed.
+    if machine.cluster and (reason := oversubscription(point, machine)):
+        yield (
+            f"workers that fit on the {_cores(machine.cores)} of a node",
+            f"{reason} {of_point}",
+            "Lower launch.cpus_per_worker, or tasks_per_node in the site profile.",
+            ("launch.cpus_per_worker", "sweep.workers", "launch.site"),
+        )

@@ -1,0 +1,187 @@
+"""The language of losses, metrics and augmentation: `0.5*bce + dice`, `top_k(k=5)`, `flip, rotate(15)`."""
+
+import ast
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+Value = float | int | str
+LONGEST = 1000
+"""Largest number of characters of a formula."""
+EXAMPLES = {
+    "loss": 'a sum of losses such as "0.5*bce + dice" or "tversky(alpha=0.3, beta=0.7)",',
+    "metric": 'a metric such as "f1" or "top_k(k=5)",',
+    "operation": 'a list of operations such as "flip, rotate(15)",',
+}
+"""What is expected, by the kind of formula."""
+
+
+class WrongValue(ValueError):
+    """A value that its key does not accept: what is expected, and a remedy if known."""
+
+    def __init__(self, expected: str, action: str = "") -> None:
+        super().__init__(expected)
+        self.expected, self.action = expected, action
+
+
+class WrongFormula(WrongValue):
+    """A text that is not a valid loss, metric or operation."""
+
+    def __init__(self, expected: str, action: str = "Correct the formula.") -> None:
+        super().__init__(expected, action)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str | None:
+    """The known word that the user probably meant."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), None)
+
+
+class Range(NamedTuple):
+    """Values that a parameter accepts: integers if its default is one, otherwise numbers; or `words`."""
+
+    default: Value
+    low: float = 0.0
+    high: float = 1e6
+    words: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.words:
+            return " or ".join(self.words)
+        kind = "a whole number" if isinstance(self.default, int) else "a number"
+        return f"{kind} from {self.low:g} to {self.high:g}"
+
+    def allowed(self, value: Value | None) -> Value | None:
+        """Return the value in the type of the default, or None if the parameter does not accept it."""
+        if self.words:
+            return value if value in self.words else None
+        whole = isinstance(self.default, int)
+        if not isinstance(value, int | float) or (whole and isinstance(value, float)):
+            return None
+        return (value if whole else float(value)) if self.low <= value <= self.high else None
+
+
+class FormulaTerm(NamedTuple):
+    """One loss, metric or operation, with the given parameters and its factor."""
+
+    name: str
+    parameters: dict[str, Value]
+    weight: float = 1.0
+
+    def __str__(self) -> str:
+        parameters = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        call = f"{self.name}({parameters})" if parameters else self.name
+        return call if self.weight == 1.0 else f"{self.weight!r}*{call}"
+
+
+Known = Mapping[str, Mapping[str, Range]]
+"""Parameters by name, for each known loss, metric or operation."""
+
+
+def parsed_sum(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
+    """Return the terms of `0.5*bce + dice`, with positive weights; `what` is a key of `EXAMPLES`.
+
+    Raises:
+        WrongFormula: The text is not such a sum.
+    """
+    node, terms = _expression(text, what), []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        terms.append(_weighted(node.right, known, what))
+        node = node.left
+    return (_weighted(node, known, what), *reversed(terms))
+
+
+def parsed_call(text: str, known: Known, what: str) -> FormulaTerm:
+    """Return the single term of `top_k(k=5)`; raises WrongFormula for other texts."""
+    node = _expression(text, what)
+    if isinstance(node, ast.BinOp):
+        raise WrongFormula(f"one {what}")
+    return _term(node, known, what)
+
+
+def parsed_list(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
+    """Return the terms of `flip, rotate(15)`, whose parameters need no names.
+
+    Raises:
+        WrongFormula: The text is not such a list.
+    """
+    node = _expression(f"({text},)", what)
+    if not isinstance(node, ast.Tuple):
+        raise WrongFormula(EXAMPLES[what])
+    return tuple(_term(element, known, what) for element in node.elts)
+
+
+def called(text: str) -> str:
+    """The first name in a text, known or not; "" if there is none."""
+    match = re.search(r"[A-Za-z_]\w*", re.sub(r"\d[eE][-+]?\d", "", text), re.ASCII)
+    return match[0] if match else ""
+
+
+def is_formula(text: str, known: Known) -> bool:
+    """Whether a text is a formula, or one of the `known` names, rather than a name of Keras's."""
+    return called(text) in known or not text.replace("_", "").isalnum()
+
+
+def _expression(text: str, what: str) -> ast.expr:
+    try:
+        if len(text) > LONGEST:
+            raise ValueError
+        return ast.parse(" ".join(text.split()), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise WrongFormula(EXAMPLES[what]) from None
+
+
+def _weighted(node: ast.expr, known: Known, what: str) -> FormulaTerm:
+    """A term, optionally with a factor before it."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+        return _term(node, known, what)
+    weight = _literal(node.left)
+    if not isinstance(weight, int | float):
+        raise WrongFormula(EXAMPLES[what])
+    if not 0 < weight <= 1e6:
+        raise WrongFormula("weights above 0 and at most 1000000")
+    return _term(node.right, known, what)._replace(weight=float(weight))
+
+
+def _term(node: ast.expr, known: Known, what: str) -> FormulaTerm:
+    name = node.func if isinstance(node, ast.Call) else node
+    if not isinstance(name, ast.Name):
+        raise WrongFormula(EXAMPLES[what])
+    if name.id not in known:
+        listed = f"`{name.id}` is unknown; choose from {', '.join(known)}."
+        raise WrongFormula(f"a known {what}", _did_you_mean(name.id, known, listed))
+    ranges = known[name.id]
+    listed = f"(it has {', '.join(ranges) or 'none'}),"
+    arguments: list[tuple[str, ast.expr]] = []
+    if isinstance(node, ast.Call):
+        if len(node.args) > (len(ranges) if what == "operation" else 0):
+            raise WrongFormula(f"parameters of {name.id} by name {listed}")
+        arguments += zip(ranges, node.args, strict=False)
+        arguments += [(str(keyword.arg), keyword.value) for keyword in node.keywords]
+    parameters: dict[str, Value] = {}
+    for parameter, argument in arguments:
+        if parameter not in ranges or parameter in parameters:
+            action = _did_you_mean(parameter, ranges, f"Remove {parameter}.")
+            raise WrongFormula(f"each parameter of {name.id} once {listed}", action)
+        value = ranges[parameter].allowed(_literal(argument))
+        if value is None:
+            action = f"Correct {parameter}={ast.unparse(argument)}."
+            raise WrongFormula(f"{parameter}={ranges[parameter]} for {name.id}", action)
+        parameters[parameter] = value
+    return FormulaTerm(name.id, parameters)
+
+
+def _did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    close = suggestion(word, known)
+    return f"Did you mean `{close}`?" if close else otherwise
+
+
+def _literal(node: ast.expr) -> Value | None:
+    """A number, or a text with or without quotes; None for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return None
+    return value if type(value) in (int, float, str) else None

@@ -1,0 +1,202 @@
+"""The keys of a study file: their names, the values they accept, and messages about wrong values."""
+
+import json
+import os
+import re
+from datetime import date, time
+from functools import cache
+from typing import Any
+
+from pydantic import ValidationError
+
+from scalestudy.config.formula import WrongFormula, WrongValue, suggestion
+from scalestudy.config.settings import (
+    DataSettings,
+    EngineName,
+    LaunchSettings,
+    Seed,
+    StrategyWord,
+    StrictModel,
+    TrainSettings,
+    Workers,
+)
+from scalestudy.plugins.engines import DEFAULT as DEFAULT_ENGINE
+from scalestudy.plugins.strategies import DEFAULT
+
+__all__ = ["WrongValue", "suggestion"]
+
+
+class SweptValue(StrictModel):
+    """One value of each list that belongs to [sweep] itself."""
+
+    engine: EngineName = DEFAULT_ENGINE
+    strategy: StrategyWord = DEFAULT
+    workers: Workers = 1
+    seed: Seed = 0
+
+
+SECTIONS: dict[str, type[StrictModel]] = {
+    "data": DataSettings,
+    "train": TrainSettings,
+    "launch": LaunchSettings,
+}
+_MODELS = SECTIONS | {"sweep": SweptValue}
+SWEEP_KEYS = tuple(SweptValue.model_fields)
+TOP_KEYS = ("task", "name", "engine", "quality_margin", "indifference_zone", *SECTIONS, "sweep")
+SITE_KEYS = (
+    "partition",
+    "account",
+    "bill",
+    "qos",
+    "constraint",
+    "gpus_per_node",
+    "cpus_per_node",
+    "exclusive",
+    "memory_per_node",
+    "tasks_per_node",
+    "gpu_request",
+    "time_limit",
+    "large_jobs",
+    "signal_lead",
+    "requeue_limit",
+    "modules",
+    "module_purge",
+    "proxies",
+    "scratch",
+    "launcher",
+    "srun_options",
+    "wrapper",
+    "environment",
+    "container",
+    "directives",
+    "env",
+)
+"""Keys of site profiles (`scalestudy.launch.queue.site.Site`), which people write into [launch]."""
+LONGEST = 200
+"""Largest number of characters of a value in a message."""
+LONGEST_TEXT = 4096
+"""Largest number of characters of a text, as for a path."""
+PLAIN = f"a text of at most {LONGEST_TEXT} characters, in UTF-8 and without NUL,"
+_VARIABLE = re.compile(r"\$(?:\$|(\w+)|\{(\w+)\})")
+_BOUNDS = {
+    "exclusiveMinimum": "above",
+    "minimum": "of at least",
+    "exclusiveMaximum": "below",
+    "maximum": "at most",
+}
+
+
+def full_name(key: str) -> str | None:
+    """Dotted name of a section's key: "epochs" -> "train.epochs"; None for others, as "seed" of [sweep]."""
+    section, _, rest = key.rpartition(".")
+    if section:
+        return key if section in SECTIONS and rest in SECTIONS[section].model_fields else None
+    owners = [name for name, model in SECTIONS.items() if key in model.model_fields and key not in SWEEP_KEYS]
+    return f"{owners[0]}.{key}" if owners else None
+
+
+def checked(name: str, value: Any) -> Any:
+    """Validate a TOML value and return it in JSON types; "sweep.workers" accepts one item of that list.
+
+    Raises:
+        WrongValue: The key does not accept it.
+    """
+    section, key = name.split(".")
+    try:
+        # Strict as in JSON: "8" is not 8 and true is not 1, but a list is allowed for a pair.
+        model = _MODELS[section].model_validate_json(json.dumps({key: value}), strict=True)
+    except ValidationError as error:
+        causes = [part["ctx"]["error"] for part in error.errors() if part["type"] == "value_error"]
+        formula = next((cause for cause in causes if isinstance(cause, WrongFormula)), None)
+        raise formula or WrongValue(str(causes[0]) if causes else described(name)) from None
+    except (TypeError, ValueError, RecursionError):  # not representable in JSON: a date, a huge number
+        raise WrongValue(described(name)) from None
+    return model.model_dump(mode="json")[key]
+
+
+def described(name: str) -> str:
+    """Values that the key with this dotted name accepts, in words."""
+    return wanted(_properties(name))
+
+
+def choices(name: str) -> list[str]:
+    """Words that the key accepts, if any."""
+    schema = _properties(name)
+    return [
+        word
+        for part in schema.get("anyOf", [schema])
+        for word in part.get("enum", [part["const"]] if "const" in part else [])
+    ]
+
+
+def wanted(schema: dict[str, Any]) -> str:
+    """Values that a JSON schema accepts, in words: "a whole number above 0"."""
+    if "wanted" in schema:
+        return str(schema["wanted"])
+    if "anyOf" in schema:
+        return " or ".join(wanted(part) for part in schema["anyOf"] if part.get("type") != "null")
+    if "enum" in schema:
+        return "one of " + ", ".join(f'"{choice}"' for choice in schema["enum"])
+    if "const" in schema:
+        return f'"{schema["const"]}"'
+    if schema.get("type") == "array":
+        items = schema["prefixItems"]
+        return f"a list of {len(items)} ({wanted(items[0])} each)"
+    words = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
+    bounds = [f"{word} {_figure(schema[key])}" for key, word in _BOUNDS.items() if key in schema]
+    text = "a string that is not empty" if schema.get("minLength") else "a string"
+    return words.get(schema.get("type", ""), text) + (f" {' and '.join(bounds)}" if bounds else "")
+
+
+def shown(value: Any) -> str:
+    """Write a value as in a study file, shortened if it is long."""
+    try:
+        plain = isinstance(value, date | time)
+        text = str(value) if plain else json.dumps(value, default=str, ensure_ascii=False)
+    except ValueError:  # Python does not print integers of more than 4300 digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+
+
+def is_plain(text: str) -> bool:
+    """Whether files and paths can contain the text: command lines may contain invalid UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text and len(text) <= LONGEST_TEXT
+
+
+class UndefinedVariable(ValueError):
+    """A text uses an environment variable that is not set; the message is the variable's name."""
+
+
+def expanded(text: str) -> str:
+    """Replace a leading `~` and each `$NAME` or `${NAME}` in `text`; `$$` stands for `$`.
+
+    Raises:
+        UndefinedVariable: A variable is not set.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name is not None and name not in os.environ:
+            raise UndefinedVariable(name)
+        return "$" if name is None else os.environ[name]
+
+    return _VARIABLE.sub(value, os.path.expanduser(text))
+
+
+def _figure(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:g}"
+
+
+def _properties(name: str) -> dict[str, Any]:
+    section, key = name.split(".")
+    properties: dict[str, Any] = _schema(section)["properties"][key]
+    return properties
+
+
+@cache
+def _schema(section: str) -> dict[str, Any]:
+    return _MODELS[section].model_json_schema()

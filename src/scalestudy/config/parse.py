@@ -1,0 +1,371 @@
+"""Parse the text of a study file into a `Study`; errors name the line."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from scalestudy.config import keys
+from scalestudy.config.catalog import (
+    PREFIX,
+    TASKS,
+    TaskDefaults,
+    applications,
+    is_application,
+    task_defaults,
+)
+from scalestudy.config.file import FEWER, INDIFFERENCE_ZONE, MOST_POINTS, Study, read_text, toml_table
+from scalestudy.config.lines import KeyLines
+from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.plugins.engines import (
+    DEFAULT,
+    engine_names,
+    engine_of_imports,
+    engine_traits,
+    imported_engines,
+    label_of,
+)
+from scalestudy.plugins.strategies import named, of_engine, swept_names, traits
+from scalestudy.plugins.traits import Traits
+from scalestudy.util.errors import UserError
+
+_INIT = "docs/reference/study-file.md lists every key with its default."
+
+
+def load_study(path: str | Path) -> Study:
+    """Read a study file.
+
+    Raises:
+        UserError: Something in it is wrong; the error names the file and the line.
+    """
+    return parse_study(read_text(Path(path)), Path(path))
+
+
+def parse_study(text: str, path: Path) -> Study:
+    """Parse the text of a study file.
+
+    Args:
+        text: Contents of the file.
+        path: Path of the file, for messages, the study's name, and the task's relative path.
+
+    Raises:
+        UserError: Something in it is wrong; the error names the file and the line.
+    """
+    table = toml_table(text, path.name)
+    return _Parser(path, KeyLines.read(text, path.name)).study(table)
+
+
+def study_of(table: dict[str, Any], path: Path) -> Study:
+    """Make a study from a table, as if read from `path`, though messages name no line.
+
+    Raises:
+        UserError: Something in it is wrong.
+    """
+    return _Parser(path, KeyLines()).study(table)
+
+
+class _Parser:
+    def __init__(self, path: Path, place: KeyLines) -> None:
+        self.path = path
+        self.place = place
+
+    def study(self, table: dict[str, Any]) -> Study:
+        for key in table:
+            if key not in keys.TOP_KEYS:
+                self._unknown(key, key, "", keys.TOP_KEYS)
+        sections = {name: self._section(name, self._table(table, name)) for name in keys.SECTIONS}
+        sweep = self._sweep(self._table(table, "sweep"))
+        for name in sweep["other"]:
+            section, key = name.split(".")
+            if key in sections[section]:
+                expected = f"{key} under [{section}] or under [sweep]"
+                self._wrong(expected, "it under both", f"sweep.{key}", "Keep one of the two.", literal=True)
+        engines = self._engines(table, sweep.pop("engine", None))
+        brought = task_defaults(self._task(table))
+        engines = self._engines_of(brought, engines, sweep.get("strategy") or [])
+        strategies = self._strategies(sweep.get("strategy"), engines)
+        top = {
+            "name": self._name(table),
+            "task": brought.task,
+            "engine": list(dict.fromkeys(traits(name).engine for name in strategies)),
+            "quality_margin": self._margin(table),
+            "indifference_zone": self._zone(table),
+        }
+        sweep["strategy"] = strategies
+        return Study.model_validate({**top, "sweep": sweep, **sections}).placed(self.place, brought)
+
+    def _table(self, table: dict[str, Any], name: str) -> dict[str, Any]:
+        section = table.get(name, {})
+        if not isinstance(section, dict):
+            action = f"Write [{name}] on a line of its own, its keys below."
+            self._wrong(f"a section [{name}]", section, name, action)
+        return section
+
+    def _section(self, section: str, table: dict[str, Any]) -> dict[str, Any]:
+        known = tuple(keys.SECTIONS[section].model_fields)
+        for key in table:
+            if key not in known:
+                self._unknown(key, f"{section}.{key}", section, known)
+        return {key: self._value(f"{section}.{key}", value) for key, value in table.items()}
+
+    def _sweep(self, table: dict[str, Any]) -> dict[str, Any]:
+        lists: dict[str, Any] = {}
+        other: dict[str, list[Any]] = {}
+        for written, given in _flattened(table):
+            at = f"sweep.{written}"
+            if written in keys.SWEEP_KEYS:
+                lists[written] = self._list(at, given, at)
+                continue
+            name = keys.full_name(written)
+            if name is None:
+                inner = [key for model in keys.SECTIONS.values() for key in model.model_fields]
+                self._unknown(written, at, "sweep", (*keys.SWEEP_KEYS, *inner))
+            if name in other:
+                self._wrong(f"{name} once in [sweep]", "it twice", at, "Keep one of the two.", literal=True)
+            other[name] = self._list(name, given, at)
+        return {**lists, "other": other}
+
+    def _list(self, name: str, given: Any, at: str) -> list[Any]:
+        values = given if isinstance(given, list) and not _is_value(name, given) else [given]
+        label = name.removeprefix("sweep.")
+        if not values:
+            action = "Add values, or remove the key."
+            self._wrong(f"at least one value for {label}", [], at, action)
+        if len(values) > MOST_POINTS:
+            received = f"{len(values)} values of {label}"
+            self._wrong(f"at most {MOST_POINTS} points in a study", received, at, FEWER, literal=True)
+        valid: dict[str, Any] = {}
+        for value in values:
+            checked = self._value(name, value, at)
+            text = json.dumps(checked)
+            if text in valid:
+                self._wrong(f"each value of {label} once", value, at, "Remove the repeated value.")
+            valid[text] = checked
+        return list(valid.values())
+
+    def _value(self, name: str, value: Any, at: str = "") -> Any:
+        at = at or name
+        label = name.removeprefix("sweep.")
+        value = self._expanded(value, label, at)
+        is_file = name == "data.read" or (name == "train.weights" and value not in ("imagenet", "none"))
+        if is_file and isinstance(value, str) and value:
+            value = str((self.path.absolute().parent / Path(value).expanduser()).resolve())
+        if name == "launch.environments" and isinstance(value, dict):
+            value = {engine: self._absolute(place) for engine, place in value.items()}
+        if name == "launch.hosts" and isinstance(value, str) and value:
+            value = self._absolute(value)
+        try:
+            return keys.checked(name, value)
+        except keys.WrongValue as wrong:
+            self._wrong(f"{wrong} for {label}", value, at, wrong.action or _repair(name, value))
+
+    def _absolute(self, place: Any) -> Any:
+        written = isinstance(place, str) and place
+        return os.path.abspath(self.path.absolute().parent / place) if written else place
+
+    def _expanded(self, value: Any, name: str, at: str) -> Any:
+        if isinstance(value, list):
+            return [self._expanded(item, name, at) for item in value]
+        if isinstance(value, dict):
+            return {key: self._expanded(item, name, at) for key, item in value.items()}
+        if not isinstance(value, str):
+            return value
+        if not keys.is_plain(value):
+            self._wrong(f"{keys.PLAIN} for {name}", value, at, "Correct the text.")
+        try:
+            return keys.expanded(value)
+        except keys.UndefinedVariable as undefined:
+            expected = f"the environment variable {undefined}, which {name} uses, to be set"
+            action = f"Run `export {undefined}=...` first, or write the value itself ($$ for a literal $)."
+            self._wrong(expected, value, at, action)
+
+    def _name(self, table: dict[str, Any]) -> str:
+        name = self._expanded(table.get("name", self.path.stem), "name", "name")
+        if not isinstance(name, str) or not re.fullmatch(r"[^\W_][\w .,+=@-]{0,99}", name):
+            expected = (
+                "a name that is valid as a folder (letters, digits and .,+=@-, a letter or digit first)"
+            )
+            self._wrong(expected, name, "name", 'Write name = "my-study".')
+        return name
+
+    def _task(self, table: dict[str, Any]) -> str:
+        if "task" not in table:
+            action = 'Write task = "unet" first.'
+            self._wrong("a task at the top of the file", "none", "task", action, literal=True)
+        task = self._expanded(table["task"], "task", "task")
+        known = [*TASKS.names(), *(f"{PREFIX}{name}" for name in applications())]
+        if isinstance(task, str) and (task in known or (is_application(task) and not applications())):
+            return task
+        if not isinstance(task, str) or not task.endswith(".py"):
+            names = ", ".join(f'"{name}"' for name in [*TASKS.names(), f"{PREFIX}MODEL"])
+            action = _did_you_mean(task, known, "Name a task, or a file ending in .py.")
+            self._wrong(f"{names} or the path of a Python file for task", task, "task", action)
+        file = (self.path.absolute().parent / task).resolve()
+        if not file.is_file():
+            action = "Correct the path. It is relative to the study file."
+            self._wrong("the file of the task", f"{file}, which does not exist", "task", action, literal=True)
+        return str(file)
+
+    def _engines(self, table: dict[str, Any], swept: list[str] | None) -> list[str]:
+        """The engines that the file names at its top or in [sweep]; empty if the strategies decide."""
+        if "engine" not in table:
+            return swept or []
+        if swept:
+            expected = "engine at the top of the file or under [sweep]"
+            self._wrong(expected, "it at both", "sweep.engine", "Keep one of the two.", literal=True)
+        return self._list("sweep.engine", table["engine"], "engine")
+
+    def _engines_of(self, brought: TaskDefaults, engines: list[str], words: list[str]) -> list[str]:
+        """Check `engines` against the task; if empty, return the engine that the task needs, if any.
+
+        A task file that names no engine needs the one whose modules it imports.
+        """
+        task, needed, others = brought.task, brought.engine, "another task"
+        if needed is None:
+            found = imported_engines(brought.file)
+            needed = engine_of_imports(found, {})
+            if not engines:
+                self._refuse_two_engines(task, found, words)
+            if engines or needed == DEFAULT:
+                return engines
+            others = f'write engine = "{DEFAULT}" if its models are Keras\'s'
+        label = engine_traits(needed).label
+        for engine in engines:
+            if engine != needed:
+                action = f'Write engine = "{needed}", or take another task.'
+                self._wrong(f"the engine of the task {task}: {label}", engine, "engine", action)
+        choices = ", ".join(map(_names, of_engine(needed)))
+        for word in words:
+            if not named(word, [needed]):
+                expected = f"strategies of {label}, whose models the task {task} trains: {choices}"
+                self._wrong(expected, word, "sweep.strategy", f"Take one of these, or {others}.")
+        return [needed]
+
+    def _refuse_two_engines(self, task: str, found: list[str], words: list[str]) -> None:
+        """Refuse a task file that imports several engines, unless strategies tell which computes it."""
+        if len(found) < 2 or (words and all(len(named(word, found)) == 1 for word in words)):
+            return
+        choices = " or ".join(f'engine = "{name}"' for name in found)
+        *first, last = found
+        self._wrong(
+            f"{choices} in the task file, which imports modules of {' and '.join(map(label_of, found))}",
+            f"none in {task}",
+            "task",
+            f'Write engine = "{last}" in it if {label_of(last)} computes its model or its loss, else'
+            f' engine = "{first[0]}".',
+            literal=True,
+        )
+
+    def _strategies(self, words: list[str] | None, engines: list[str]) -> list[str]:
+        """The strategies that `words` stand for, without repeats, one engine after another."""
+        words = words or [engine_traits(engine).default_strategy for engine in engines or [DEFAULT]]
+        if not engines:
+            for word in set(words) - set(swept_names()):
+                known = [engine for engine in engine_names() if named(word, [engine])]
+                action = f'Write engine = "{known[0]}".'
+                self._wrong("an engine for a strategy that engines share", word, "sweep.strategy", action)
+            return words
+        meant = [named(word, engines) for word in words]
+        choices = "; ".join(f"{engine} has {', '.join(map(_names, of_engine(engine)))}" for engine in engines)
+        for word, strategies in zip(words, meant, strict=True):
+            if not strategies:
+                others = [engine for engine in engine_names() if named(word, [engine])]
+                action = f'Take one of these, write engine = "{others[0]}", or remove engine.'
+                self._wrong(f"a strategy of the engine ({choices})", word, "sweep.strategy", action)
+        for engine in engines:
+            if not any(engine in strategies for strategies in meant):
+                action = f'Add one of these, or take "{engine}" out of engine.'
+                self._wrong(f"a strategy of each engine ({choices})", words, "sweep.strategy", action)
+        found = [strategies.get(engine) for engine in engines for strategies in meant]
+        return list(dict.fromkeys(filter(None, found)))
+
+    def _margin(self, table: dict[str, Any]) -> QualityMargin | None:
+        key = "quality_margin"
+        try:
+            return QualityMargin.parse(table[key]) if key in table else None
+        except ValueError as error:
+            action = 'Write quality_margin = 0.01, or quality_margin = "2 %".'
+            self._wrong(f"{error} for {key}", table[key], key, action)
+
+    def _zone(self, table: dict[str, Any]) -> float:
+        key = "indifference_zone"
+        zone = table.get(key, INDIFFERENCE_ZONE)
+        if isinstance(zone, bool) or not isinstance(zone, int | float) or not 0 <= zone < 1:
+            expected = f"a number from 0 to below 1 for {key}"
+            self._wrong(expected, zone, key, f"Write {key} = {INDIFFERENCE_ZONE}.")
+        return float(zone)
+
+    def _unknown(self, key: str, at: str, section: str, known: tuple[str, ...]) -> NoReturn:
+        inside = f"[{section}]" if section else "the top of the file"
+        self._wrong(
+            f"a known key in {inside}",
+            f"`{key[: keys.LONGEST]}`",
+            at,
+            _meant(key, section, known),
+            literal=True,
+        )
+
+    def _wrong(
+        self, expected: str, received: Any, at: str, action: str, *, literal: bool = False
+    ) -> NoReturn:
+        seen = received if literal else keys.shown(received)
+        raise UserError(expected, f"{seen}{self.place.at(at, at.rpartition('.')[0])}", action)
+
+
+def _flattened(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _flattened(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _is_value(name: str, given: Any) -> bool:
+    """Whether a list is a single value of the key, such as a pair for image_size."""
+    try:
+        keys.checked(name, given)
+    except keys.WrongValue:
+        return False
+    return True
+
+
+def _names(row: Traits) -> str:
+    """Names of a strategy in a study file that names its engine."""
+    return row.name if row.common_name in ("", row.name) else f'{row.name} (or "{row.common_name}")'
+
+
+def _did_you_mean(word: Any, known: list[str], otherwise: str) -> str:
+    close = keys.suggestion(word, known) if isinstance(word, str) else None
+    return f'Did you mean "{close}"?' if close else otherwise
+
+
+def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
+    if section and key in keys.TOP_KEYS:
+        return f"`{key}` belongs at the top of the file, before the first [section]."
+    owners = [name for name, model in keys.SECTIONS.items() if key in model.model_fields and name != section]
+    owners += ["sweep"] if key in keys.SWEEP_KEYS and section != "sweep" else []
+    if owners:
+        return f"`{key}` belongs in [{owners[0]}]."
+    if section in ("", "launch", "sweep") and key in keys.SITE_KEYS:
+        return f"`{key}` belongs in the site profile: scalestudy site init"
+    if key in ("nodes", "ntasks", "ntasks_per_node"):
+        return (
+            "The number of nodes follows from `workers` in [sweep] and `tasks_per_node` in the site profile,"
+            " the workers of a node."
+        )
+    homes = {section: known} | {name: tuple(model.model_fields) for name, model in keys.SECTIONS.items()}
+    for name, names in homes.items():
+        if close := keys.suggestion(key.rpartition(".")[2], names):
+            return f"Did you mean `{close}`?" if name == section else f"Did you mean `{close}` in [{name}]?"
+    return _INIT
+
+
+def _repair(name: str, value: Any) -> str:
+    words = keys.choices(name)
+    if isinstance(value, str) and not words and re.fullmatch(r"[-+0-9.e_]+|true|false", value):
+        return f"Write {value} without quotes."
+    if isinstance(value, list) and not name.startswith("sweep.") and "a list" not in keys.described(name):
+        return f"Set one value; to try several, write {name} under [sweep]."
+    return _did_you_mean(value, words, f"Correct the value. {_INIT}")

@@ -1,0 +1,229 @@
+"""A fully resolved point of a study: everything that a worker needs to know besides its placement."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import Field
+
+from scalestudy.config.settings import (
+    EngineName,
+    Implementation,
+    Order,
+    ResolvedData,
+    ResolvedLaunch,
+    ResolvedTrain,
+    Seed,
+    Strategy,
+    StrictModel,
+    Workers,
+)
+from scalestudy.plugins.engines import DEFAULT
+from scalestudy.plugins.strategies import traits
+from scalestudy.plugins.traits import Role, Traits
+from scalestudy.util.errors import UserError
+
+REPEATS = ("data.seed", "data.fold")
+"""Swept keys whose values repeat a point as seeds do, with other samples held out."""
+
+
+def without_repeats(swept: Mapping[str, Any]) -> dict[str, Any]:
+    """Swept values other than repeats."""
+    return {name: value for name, value in swept.items() if name not in REPEATS}
+
+
+NOT_TIMED = {"environments", "hosts", "progress_timeout"}
+"""Keys of `[launch]` that are not compared: they do not decide how fast a point runs, or its records tell."""
+
+
+class Terms(StrictModel):
+    """How a point runs: this affects how fast it is, not what it computes."""
+
+    implementation: Implementation
+    """Strategy that does the work, with `native` resolved."""
+    launch: ResolvedLaunch = ResolvedLaunch()
+    oversubscribed: str | None = None
+    """Why its times cannot be used for speed-up (more workers than cores or GPUs), or None."""
+
+    @cached_property
+    def traits(self) -> Traits:
+        """Traits of that strategy."""
+        return traits(self.implementation)
+
+    def timing(self) -> dict[str, Any]:
+        """The settings that affect its speed, as JSON values."""
+        return self.model_dump(mode="json", exclude={"launch": NOT_TIMED})
+
+
+class PointFiles(StrictModel):
+    """Paths of a run's data."""
+
+    prepared: str
+    """Folder of the prepared data set."""
+    split: str
+    """File of the split."""
+    class_weights: tuple[float, ...] | None = None
+    """`train.class_weights` as numbers, one for each class; "balanced" is computed from the split."""
+
+
+class Turn(StrictModel):
+    """When a run is taken among those of its study."""
+
+    order: Order
+    place: int
+    """Counted from 0 among the study's points when the run was started."""
+
+
+class Point(StrictModel):
+    """One combination of a study's swept values; stored as `point.json` in each of its run folders."""
+
+    schema_version: Literal[1] = 1
+    name: str
+    """Name of the point, unique in its study and valid as a folder: `horovod-w2-s0`."""
+    study: str
+    task: str
+    """Name of a task, or the absolute path of a Python file."""
+    sources: dict[str, str] = Field(default_factory=dict)
+    """SHA-256 of the code of that file and of each local module that it imports, by relative path."""
+    engine: EngineName = DEFAULT
+    strategy: Strategy
+    """Strategy as written in the sweep."""
+    workers: Workers
+    seed: Seed
+    timing: bool = False
+    """Whether its runs end when their step time is known, instead of training to the end."""
+    swept: dict[str, Any] = Field(default_factory=dict)
+    """Swept values other than strategy, workers and seed, by dotted name: `{"train.batch_size": 8}`."""
+    also: tuple[dict[str, Any], ...] = ()
+    """Further combinations of the swept values for which its training is the same; it is run once for all."""
+    data: ResolvedData
+    train: ResolvedTrain
+    terms: Terms
+    why: str = ""
+    """Why it is run, if the findings of earlier runs asked for it."""
+    files: PointFiles | None = None
+    """Set when the run is started; None for a planned point."""
+    turn: Turn | None = None
+    """Set with `files`."""
+
+    @property
+    def implementation(self) -> str:
+        """Strategy that does the work, with `native` resolved."""
+        return self.terms.implementation
+
+    @property
+    def traits(self) -> Traits:
+        """Traits of that strategy."""
+        return self.terms.traits
+
+    @property
+    def launch(self) -> ResolvedLaunch:
+        """Where and how it runs."""
+        return self.terms.launch
+
+    @property
+    def environment(self) -> str | None:
+        """Virtual environment or container image of its workers; None for the current environment."""
+        return (self.launch.environments or {}).get(self.engine)
+
+    @property
+    def oversubscribed(self) -> str | None:
+        """Why its times cannot be used for speed-up, or None."""
+        return self.terms.oversubscribed
+
+    @property
+    def processes(self) -> int:
+        """Number of processes of its runs."""
+        return self.traits.processes_of(self.workers)
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """Role of each process, by rank."""
+        return self.traits.roles_of(self.workers)
+
+    @property
+    def places(self) -> int:
+        """Number of devices, or sets of cores, that its runs need: for workers and for other processes."""
+        return max(self.workers, self.processes)
+
+    @property
+    def block(self) -> tuple[Any, ...]:
+        """Seed, split and fold, for which every row of a study runs once."""
+        return self.seed, *(self.swept.get(name) for name in REPEATS)
+
+    def identity(self) -> dict[str, Any]:
+        """The settings that determine its results, as JSON values: equal settings compute the same."""
+        outside = {"name", "study", "schema_version", "swept", "also", "terms", "why", "files", "turn"}
+        values = self.model_dump(mode="json", exclude=outside)
+        del values["data"]["cache"]  # does not affect results
+        return values
+
+    def training(self) -> dict[str, Any]:
+        """Its identity, without settings that change nothing.
+
+        These are a rule of scaling at the reference batch and, if there is one worker, whose batch is given.
+        """
+        values = self.identity()
+        if self.batch_ratio == 1:
+            values["train"] |= {"learning_rate_scaling": "none"}
+        if self.workers == 1 and self.train.accumulate == 1:
+            values["train"] |= {"batch": "per-worker"}
+        return values
+
+    def same_as(self, other: "Point") -> bool:
+        """Whether both are the same point on the same terms, regardless of where their data are."""
+        return self.identity() == other.identity() and self.terms.timing() == other.terms.timing()
+
+    @property
+    def timed(self) -> "Point":
+        """The timing run of this point."""
+        return self.model_copy(update={"name": f"{self.name}-timing", "timing": True})
+
+    def on(self, **terms: Any) -> "Point":
+        """Return the point with other terms: `point.on(oversubscribed="…")`."""
+        return self.model_copy(update={"terms": Terms.model_validate(self.terms.model_dump() | terms)})
+
+    @property
+    def class_weights(self) -> tuple[float, ...] | None:
+        """Factors of the loss for each class; None for 1."""
+        return self.files.class_weights if self.files else None
+
+    def with_files(
+        self, prepared: str, split: str, class_weights: tuple[float, ...] | None = None
+    ) -> "Point":
+        """Return the point with the paths of its data."""
+        files = PointFiles(prepared=prepared, split=split, class_weights=class_weights)
+        return self.model_copy(update={"files": files})
+
+    def needed_files(self) -> PointFiles:
+        """Paths of its data; raises UserError if it is only planned."""
+        if self.files is None:
+            action = "Start it with `scalestudy run` or `scalestudy submit`."
+            expected = "a point with a prepared data set and a split"
+            raise UserError(expected, f"{self.name} without them", action)
+        return self.files
+
+    @property
+    def per_worker_batch(self) -> int:
+        """Samples of one worker in a full step (rounded up if `batch_size` is global)."""
+        return -(-self.global_batch // self.workers)
+
+    @property
+    def micro_batch(self) -> int:
+        """Samples that one worker computes at once in a full step (rounded up)."""
+        return -(-self.per_worker_batch // self.train.accumulate)
+
+    @property
+    def global_batch(self) -> int:
+        """Samples of all workers together in a full step."""
+        return self.train.step_batch * (self.workers if self.train.batch == "per-worker" else 1)
+
+    @property
+    def update_batch(self) -> int:
+        """Samples in a full update of the weights: those of all workers if the strategy is synchronous."""
+        return self.global_batch if self.traits.synchronous else self.per_worker_batch
+
+    @property
+    def batch_ratio(self) -> float:
+        """κ: batch of an update divided by the batch that the learning rate was chosen for."""
+        return self.update_batch / (self.train.reference_batch or self.train.batch_size)

@@ -1,0 +1,392 @@
+"""The sections of a study file, with their defaults; publications rely on the names and choices."""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from scalestudy.config import augmentation
+from scalestudy.config.objectives import checked_loss, checked_metrics
+from scalestudy.plugins import launchers
+from scalestudy.plugins.engines import engine_names
+from scalestudy.plugins.strategies import accepted_names, swept_names, working_names
+from scalestudy.util.registry import Registry
+from scalestudy.util.units import bytes_of
+
+LAYOUTS = ("pairs", "suffixes", "classes", "table")
+
+
+class OneOf:
+    """Restricts a string to known names: `Annotated[str, OneOf(names)]`; `names` is called on each use.
+
+    In a JSON schema it becomes an enum, like a Literal.
+    """
+
+    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+        self._names = names
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._known, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {"enum": list(self._names()), **handler(schema)}
+
+    def _known(self, name: str) -> str:
+        if name not in self._names():
+            raise ValueError("one of " + ", ".join(f'"{known}"' for known in self._names()))
+        return name
+
+
+EngineName = Annotated[str, OneOf(engine_names)]
+"""Name of an engine."""
+Strategy = Annotated[str, OneOf(swept_names)]
+"""A strategy of a point."""
+StrategyWord = Annotated[str, OneOf(accepted_names)]
+"""A strategy as named in a study file: "single" is a strategy of each engine."""
+Implementation = Annotated[str, OneOf(working_names)]
+"""A strategy that does the work; "native" is not, since it stands for one of several."""
+LayoutName = Annotated[str, OneOf(lambda: [*LAYOUTS, *Registry("scalestudy.layouts").names()])]
+"""Name of a layout of folders."""
+Order = Literal["blocks", "rows"]
+"""Order of runs: a block of all rows for each seed, or all seeds of a row before the next row."""
+Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw", "lamb"]
+# Far beyond any real training, and small enough to prevent overflow and endless counting.
+Rate = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
+Epochs = Annotated[int, Field(gt=0, le=1_000_000)]
+Steps = Annotated[int, Field(gt=0, le=1_000_000)]
+Name = Annotated[str, Field(min_length=1)]
+Batch = Annotated[int, Field(gt=0, le=10_000_000)]
+Workers = Annotated[int, Field(gt=0, le=100_000)]
+Cores = Annotated[int, Field(gt=0, le=10_000)]
+Seconds = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
+Pixels = Annotated[int, Field(gt=0, le=65_536)]
+Value = Annotated[float, Field(allow_inf_nan=False)]
+Colour = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
+_SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size such as "32 MiB"'})
+_NAME = Field(pattern="^[A-Za-z][A-Za-z0-9_.@-]{0,99}$", json_schema_extra={"wanted": "the name of a metric"})
+BucketSize = Literal["auto", "all"] | Annotated[str, _SIZE]
+
+
+def _as_tuple(given: object) -> object:
+    return (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
+
+
+Loss = Annotated[
+    str,
+    AfterValidator(checked_loss),
+    Field(json_schema_extra={"wanted": 'a sum of losses such as "0.5*bce + dice"'}),
+]
+Metrics = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_as_tuple),
+    AfterValidator(checked_metrics),
+    Field(min_length=1, json_schema_extra={"wanted": 'a list of metrics such as ["f1", "top_k(k=5)"]'}),
+]
+Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Weights = Annotated[
+    tuple[Weight, ...],
+    Field(min_length=2, json_schema_extra={"wanted": "a list of numbers, one for each class"}),
+]
+_OPERATIONS = Field(
+    json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/reference/augmentation.md'}
+)
+Augment = Annotated[str, AfterValidator(augmentation.checked), _OPERATIONS]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+"""Range of NumPy and Keras: 32 bits, unsigned."""
+
+
+def _increasing(pairs: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    shares = [share for share, _ in pairs]
+    if any(share >= following for share, following in pairwise(shares)):
+        raise ValueError("shares of the training that increase, such as [[0.4, 0.5], [0.6, 0.25]]")
+    return pairs
+
+
+Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
+FactorSteps = Annotated[
+    tuple[tuple[Share, Rate], ...],
+    AfterValidator(_increasing),
+    Field(
+        min_length=1,
+        max_length=1000,
+        json_schema_extra={
+            "wanted": "pairs of a share of the training and a factor, [[0.4, 0.5], [0.6, 0.25]]"
+        },
+    ),
+]
+Schedule = Literal["constant", "steps", "linear", "cosine"] | FactorSteps
+
+
+def _regular(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"a regular expression ({error})") from error
+    return text
+
+
+Pattern = Annotated[
+    str, AfterValidator(_regular), Field(json_schema_extra={"wanted": "a regular expression"})
+]
+
+
+class StrictModel(BaseModel):
+    """Base of all sections: unknown keys are errors, and values never change after reading."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class DataSettings(StrictModel):
+    """The data set."""
+
+    source: Name | None = Field(default=None, examples=["path/to/data"])
+    """A folder, a table of images, an .npz file, "indents", "indents:COUNT", "digits" or
+    "keras:NAME". By default, the task's own."""
+    read: Name | None = Field(default=None, examples=["my_task.py"])
+    """Python file whose function `read(data)` reads the source. By default, the task's file if it has one."""
+    validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(
+        default=None, examples=[0.2]
+    )
+    """Share of the training set that is held out, or "given": the split that comes with the source. By
+    default, that split if there is one, otherwise 0.2."""
+    layout: LayoutName | None = Field(default=None, examples=["pairs"])
+    """Layout of the folder (docs/reference/data.md). By default, it is recognised by the names of files."""
+    images: Name | None = Field(default=None, examples=["scans/*.tif"])
+    """Pattern of the image files, for a folder that has none of the layouts. Needs `masks`."""
+    masks: Name | None = Field(default=None, examples=["annotated/*.png"])
+    """Pattern of their masks. They pair with the images by name, or by the numbers in their names."""
+    colours: dict[str, Colour] | None = Field(
+        default=None,
+        examples=[{"background": "#000000", "cell": "#ff0000", "ignore": "#ffffff"}],
+        json_schema_extra={"wanted": 'a table of colours by class, { cell = "#ff0000" }'},
+    )
+    """Colours (or greys) of the classes in the masks, in the order of the classes. Pixels of "ignore" count
+    in no loss and no metric."""
+    label_pattern: Pattern | None = Field(default=None, examples=["^(cat|dog)"])
+    """Regular expression that finds the class in a file's name: its first group, or the whole match."""
+    group_pattern: Pattern | None = Field(default=None, examples=["^(patient[0-9]+)_"])
+    """Regular expression that finds the group in a file's name or path. A split never divides a group, such
+    as the images of one patient."""
+    file_column: Name | None = Field(default=None, examples=["image_id"])
+    """Column of a table that holds the files. By default, this and the other columns are found by name."""
+    label_column: Name | None = Field(default=None, examples=["diagnosis"])
+    """Column of a table that holds the classes."""
+    mask_column: Name | None = Field(default=None, examples=["mask"])
+    """Column of a table that holds the files of the masks."""
+    split_column: Name | None = Field(default=None, examples=["split"])
+    """Column of a table that says train, val or test."""
+    group_column: Name | None = Field(default=None, examples=["patient"])
+    """Column of a table that holds the groups. A split never divides a group."""
+    folds: Annotated[int, Field(ge=2, le=1000)] | None = Field(default=None, examples=[5])
+    """Number of parts for cross-validation, instead of `validation`."""
+    fold: Annotated[int, Field(ge=0, le=999)] = 0
+    """The part, from 0, on which quality is measured; the others are trained on. Sweep it to run all."""
+    image_size: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[256, 256]])
+    """Height and width in pixels to which images are resized; see `fit`. By default, they keep their size."""
+    fit: Literal["pad", "crop", "stretch"] = "pad"
+    """How images are resized: "pad" and "crop" keep the aspect ratio and pad, or crop around the centre;
+    "stretch" does not keep it."""
+    tile: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[512, 512]])
+    """Height and width in pixels of the tiles into which large images with masks are cut, instead of
+    `image_size`. Each pixel counts once."""
+    overlap: Annotated[int, Field(ge=0, le=65_536)] | None = Field(default=None, examples=[64])
+    """Minimum number of pixels that neighbouring tiles share. By default, an eighth of a tile's shorter
+    side."""
+    stack: Literal["samples", "channels", "first"] | None = Field(default=None, examples=["samples"])
+    """What the pages of a multi-page TIFF file are: samples of one group, or the channels of one image; with
+    "first" only the first page is read. By default, such files are refused."""
+    value_range: tuple[Value, Value] | None = Field(default=None, examples=[[0.0, 1.0]])
+    """Values of the images that the model sees as 0 and 1. By default, the range of 8 or 16 bits;
+    floating-point numbers are not scaled."""
+    cache: Name | None = Field(default=None, examples=["~/.cache/scalestudy"])
+    """Folder of prepared data sets. By default, in your cache folder."""
+    skip_bad: bool = False
+    """Skip damaged files (truncated, empty, no image inside). Each one is listed, and recorded."""
+    storage: Literal["auto", "arrays", "encoded"] = "auto"
+    """How a prepared set is stored: "arrays" need no decoding; "encoded" needs less space, and is decoded
+    while training. "auto" chooses arrays if they fit into memory and onto the disk."""
+    seed: Seed = 0
+    """Seed of the split and of synthetic data, the same for all runs of a study."""
+
+
+class ResolvedData(DataSettings):
+    """The data settings, completed with the task's."""
+
+    source: Name
+
+
+class TrainSettings(StrictModel):
+    """The training. Keys without a default have one in the task."""
+
+    epochs: Epochs | None = None
+    """Passes over the training set."""
+    batch_size: Batch | None = None
+    """Samples in a step, of one worker or of all workers together; see `batch`."""
+    batch: Literal["per-worker", "global"] = "per-worker"
+    """Whether `batch_size` is that of one worker, so that more workers take fewer and larger steps, or that
+    of all workers together, so that they take the same steps as one."""
+    accumulate: Annotated[int, Field(gt=0, le=10_000)] = 1
+    """Micro-batches that a worker computes in each step. Their gradients are added before one exchange and
+    one update. With `batch` "per-worker" a micro-batch has `batch_size` samples, and the global batch is
+    batch_size x accumulate x workers; with "global" the global batch stays `batch_size`."""
+    local_steps: Annotated[int, Field(gt=0, le=1_000_000)] = 1
+    """Local SGD: workers update their own weights, which are averaged after this many steps and at the end of
+    an epoch. 1 sums gradients in each step, which is a different algorithm."""
+    loss: Loss | None = Field(default=None, examples=["bce + dice"])
+    """The loss: a sum of bce, cross_entropy, focal, dice, jaccard and tversky. Each term may
+    have a weight before it and parameters behind it. By default, the task's own."""
+    metrics: Metrics | None = Field(default=None, examples=[["dice", "iou", "confusion_matrix"]])
+    """The metrics; the first one is the quality: iou, dice, accuracy, top_k, balanced_accuracy,
+    precision, recall, f1, auroc, average_precision, ece, brier, confusion_matrix. By default, the task's
+    own."""
+    class_weights: Literal["balanced"] | Weights | None = Field(default=None, examples=["balanced"])
+    """Factors of the cross-entropy of each class: one number for each class, or "balanced", the inverse of
+    its share of the training set. By default, 1."""
+    optimizer: Optimizer | None = None
+    """The optimizer. "momentum" and "nesterov" are SGD with momentum 0.9."""
+    optimizer_constants: Literal["framework", "keras"] = "framework"
+    """Constants of optimizers on PyTorch: those of torch.optim (Adam's epsilon is 1e-8, AdamW's weight decay
+    0.01), or Keras's (1e-7, added before the bias correction, and 0.004), as under TensorFlow."""
+    learning_rate: Rate | None = None
+    """Learning rate for the reference batch, before it is scaled."""
+    learning_rate_scaling: Literal["none", "linear", "sqrt"] = "linear"
+    """How the learning rate grows if the global batch is k times the reference batch: not at all, by k, or by
+    the square root of k (with Adam, "sqrt" also adapts the betas and epsilon)."""
+    reference_batch: Batch | None = Field(default=None, examples=[16])
+    """Global batch for which `learning_rate` was chosen. By default, the batch of one worker."""
+    clip_norm: Rate | None = Field(default=None, examples=[1.0])
+    """Largest global norm of the gradients, after they were summed over all workers; larger ones are scaled
+    down. By default, there is no limit."""
+    warmup_steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
+    """Steps in which the learning rate rises linearly to its full value."""
+    warmup_epochs: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
+    """The same in epochs. Set only one of the two."""
+    schedule: Schedule | None = None
+    """The learning rate after the warm-up. A list of pairs (share of the training, factor) multiplies it from
+    that share on; "steps" is [[0.4, 0.5], [0.6, 0.25], [0.75, 0.125]]. "linear" and "cosine" lower it to
+    zero."""
+    precision: Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "float64"] = "float32"
+    """Arithmetic of the model. "float32" is IEEE's on every device. "tf32" lets GPUs from Ampere on round the
+    factors of matrix products and convolutions to 10 bits; everything else stays float32."""
+    xla: bool = False
+    """Whether to compile the forward and backward pass with XLA."""
+    compile: bool = False
+    """Whether to compile a PyTorch module with `torch.compile`, before the first epoch is timed."""
+    sync_batch_norm: bool = False
+    """Whether batch normalisation uses the global batch, instead of each worker's part of it."""
+    batch_norm: Literal["fresh", "moving"] = "fresh"
+    """Statistics of batch normalisation in evaluations and in the saved model: "fresh" computes them from
+    training samples, the same for any number of workers; "moving" uses the averages kept while training,
+    which after few updates still hold their initial values. Training is the same with both."""
+    steps_per_call: Steps | None = Field(default=None, examples=[8])
+    """Steps in one call of the compiled function. By default, chosen by the size of the task."""
+    deterministic: bool | None = Field(default=None, examples=[True])
+    """Whether a run repeats bit for bit on the same machine; false lets a GPU use faster, unordered sums. By
+    default, true on CPUs, where it costs nothing, and false on GPUs."""
+    augment: Augment = Field(default="", examples=["flip, rotate(15), brightness(0.2)"])
+    """Augmentation of training samples, drawn anew in each epoch from the seed, the epoch and the sample:
+    flip, rotate90, rotate, scale, shift, crop, elastic, brightness, contrast, noise."""
+    weights: Name | None = Field(default=None, examples=["imagenet"])
+    """Initial weights of a pretrained model: "imagenet" (Keras's), a file of weights without the top layers,
+    or "none" to train from scratch."""
+    input_scaling: Literal["unit", "pretrained"] | None = Field(default=None, examples=["pretrained"])
+    """Input of a pretrained model: numbers from 0 to 1 ("unit"), or what its weights were trained on."""
+    frozen_epochs: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """Epochs in which pretrained weights are frozen, and only the other layers are trained. Then all layers
+    are trained, with a fresh optimizer."""
+    unfrozen_rate: Rate = 1.0
+    """Factor of the learning rate after `frozen_epochs`."""
+    evaluate_every: Epochs = 1
+    """Epochs from one evaluation to the next. The last epoch is always evaluated."""
+    keep_best: Annotated[str, _NAME] = "quality"
+    """What decides the best epoch, whose weights are kept beside the last ones: "quality", the name of
+    another metric of the task, "loss", or "none"."""
+    gallery: bool = True
+    """Whether to keep a few validation samples with their predictions for the report."""
+
+
+class ResolvedTrain(TrainSettings):
+    """The training settings, completed with the task's."""
+
+    epochs: Epochs
+    batch_size: Batch
+    optimizer: Optimizer
+    learning_rate: Rate
+    schedule: Schedule
+    deterministic: bool = True
+
+    @property
+    def step_batch(self) -> int:
+        """Samples in a full step, of one worker or of all workers together (see `batch`)."""
+        return self.batch_size * (self.accumulate if self.batch == "per-worker" else 1)
+
+
+class LaunchSettings(StrictModel):
+    """Where and how workers run."""
+
+    on: Annotated[str, OneOf(launchers.names)] = launchers.DEFAULT
+    """"local" is this machine; "hosts" are several machines without a queue, by SSH; "slurm" and "pbs" submit
+    jobs to the queue of a cluster."""
+    hosts: Annotated[tuple[Name, ...], Field(min_length=1)] | Name | None = Field(
+        default=None,
+        examples=[["lab1", "lab2:2"]],
+        json_schema_extra={"wanted": 'a list of hosts, ["a", "b:2"], or the path of a host file'},
+    )
+    """Hosts for on = "hosts", in the order in which they are filled, each with its largest number of workers
+    (by default one for each GPU, or as its cores allow). Or a host file as for Open MPI and DeepSpeed,
+    with lines such as `lab2 slots=2`, relative to the study file."""
+    site: Name | None = Field(default=None, examples=["my-site.toml"])
+    """Name or path of the site profile, for a queue."""
+    cpus_per_worker: Cores | None = Field(default=None, examples=[8])
+    """Cores to which each worker is pinned, the same for any number of workers. By default, 1 on CPUs; on
+    GPUs the node's cores divided by its GPUs."""
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    """Device of the workers; "auto" takes GPUs if there are any. A run that asks for GPUs, or was given some,
+    stops if it cannot use them; none falls back to CPUs."""
+    communication: Literal["auto", "ring", "nccl"] = "auto"
+    """How TensorFlow's "multiworker" sums gradients: gRPC rings or NCCL. "auto" is NCCL on GPUs, and
+    TensorFlow's choice of rings on CPUs."""
+    bucket_size: BucketSize = "auto"
+    """Minimum size of the buckets in which gradients are summed over workers, the last layers first, so that
+    sums begin before back-propagation ends. "all" puts them into one. "auto" is "32 MiB"; for TensorFlow's
+    own strategies with NCCL it is two buckets, each with half of the work of back-propagation."""
+    compression: Literal["none", "fp16", "bf16"] = "none"
+    """Sum gradients over workers in 16 bits: half of the bytes, rounded to 11 ("fp16") or 8 ("bf16") bits.
+    "fp16" loses gradients below 6e-8, "bf16" keeps them."""
+    progress_timeout: Seconds = 600.0
+    """Seconds without progress of a rank after which the run is stopped. While training, the limit is 20
+    times the slowest step so far if that is less, but at least 120 s."""
+
+    environments: dict[EngineName, Name] | None = Field(
+        default=None,
+        examples=[{"tensorflow": "~/venvs/tensorflow"}],
+        json_schema_extra={"wanted": 'a table of folders by engine, { tensorflow = "~/venvs/tensorflow" }'},
+    )
+    """Virtual environment for the workers of each engine (for a queue also the image of a container),
+    relative to the study file. By default, that of this command or of the site."""
+
+    @property
+    def bucket_bytes(self) -> int | None:
+        """Minimum bytes of a bucket of gradients; None if all gradients are one bucket."""
+        if self.bucket_size == "all":
+            return None
+        return bytes_of("32 MiB" if self.bucket_size == "auto" else self.bucket_size)
+
+
+class ResolvedLaunch(LaunchSettings):
+    """The launch settings, completed for the machine."""
+
+    cpus_per_worker: Cores = 1

@@ -1,0 +1,218 @@
+"""The Python sources of a task: its file and the local modules it imports, compared by what they compute.
+
+The user's state folder remembers which sources this user has trained with: such code may run when a model is
+loaded.
+"""
+
+import ast
+import difflib
+import hashlib
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from scalestudy.config.catalog import has_name
+from scalestudy.config.point import Point
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import append_line, contents
+from scalestudy.util.syntax import imported_modules, parsed_or_none
+
+FOLDER = "sources"
+"""Folder in a study's folder with a copy of each source of its runs."""
+_INSTALLED = {"site-packages", "dist-packages"}
+
+
+def source_files(task: str, read: str | None = None) -> dict[str, Path]:
+    """Find the files whose code decides what a task computes.
+
+    Args:
+        task: Name of a task, or the path of its file. A task with a name has no sources of its own.
+        read: File with `read(data)`, if that is another one.
+
+    Returns:
+        The task file, `read`, and the modules that they import from their folder, from PYTHONPATH or from a
+        package installed as editable, by a path that does not depend on where the study lies.
+    """
+    found = {} if has_name(task) else _with_imports(Path(task))
+    if read is not None and read != task:
+        found |= {f"read/{name}": file for name, file in _with_imports(Path(read)).items()}
+    return found
+
+
+def sources_of(points: Iterable[Point]) -> dict[str, str]:
+    """Digests of the sources of points by name, as `digests` returned them."""
+    return {name: digest for point in points for name, digest in point.sources.items()}
+
+
+def digests(files: Mapping[str, Path]) -> dict[str, str]:
+    """Return the SHA-256 of each file's syntax tree; comments, docstrings and layout do not change it."""
+    return {name: hashlib.sha256(_comparable(file)).hexdigest() for name, file in files.items()}
+
+
+def changes(
+    before: Mapping[str, str], now: Mapping[str, str], files: Mapping[str, Path], copies: Path
+) -> Iterator[str]:
+    """Sentences on changed sources: 'own.py has changed: "x = relu(x)" is now "x = gelu(x)"'.
+
+    Args:
+        before: Digests of earlier sources.
+        now: Digests of the current ones.
+        files: Where these are.
+        copies: Folder with copies of the earlier ones, if they were kept.
+    """
+    for name in sorted(before.keys() | now.keys()):
+        if name not in now:
+            yield f"{name} is not imported any more"
+        elif name not in before:
+            yield f"{name} is not among the sources of its runs"
+        elif before[name] != now[name]:
+            yield f"{name} has changed{_first_difference(copies / name, files[name])}"
+
+
+def refuse_edited(point: Point) -> None:
+    """Refuse to run a point whose sources were edited after it was started or submitted.
+
+    Raises:
+        UserError: Names the files.
+    """
+    files = source_files(point.task, point.data.read)
+    now = digests({name: files[name] for name in point.sources.keys() & files.keys()})
+    if edited := sorted(name for name in now if now[name] != point.sources[name]):
+        raise UserError(
+            f"the sources with which {point.name} was started",
+            f"edited ones: {', '.join(str(files[name]) for name in edited)}",
+            "Undo the edit and run the study again, or run it into another folder with --out.",
+        )
+
+
+def _with_imports(file: Path) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    todo = [(file.name, file, "")]
+    while todo:
+        name, path, package = todo.pop()
+        tree = parsed_or_none(path)
+        if name in found or not path.is_file():
+            continue
+        found[name] = path
+        for module in imported_modules(tree, package) if tree else ():
+            todo += _local(module, file.parent)
+    return found
+
+
+def _local(module: str, folder: Path) -> Iterator[tuple[str, Path, str]]:
+    """Name, file and package of a local module and of each package around it."""
+    spec: ModuleSpec | None = None
+    for depth, part in enumerate(parts := module.split(".")):
+        full = ".".join(parts[: depth + 1])
+        if depth == 0:
+            spec = _local_spec(part, folder)
+        elif spec is not None:
+            spec = PathFinder.find_spec(part, list(spec.submodule_search_locations or []))
+        if spec is None:
+            return
+        if spec.origin is not None and spec.origin.endswith(".py"):
+            is_package = spec.submodule_search_locations is not None
+            name = "/".join(parts[: depth + 1]) + ("/__init__.py" if is_package else ".py")
+            yield name, Path(spec.origin), full if is_package else full.rpartition(".")[0]
+
+
+def _local_spec(name: str, folder: Path) -> ModuleSpec | None:
+    """Find a module that is neither installed nor part of Python or of this package, as an import would."""
+    beside = PathFinder.find_spec(name, [str(folder)])
+    if beside is not None and beside.origin is not None:
+        return beside
+    if name in sys.stdlib_module_names or name == __name__.partition(".")[0]:
+        return None
+    spec = PathFinder.find_spec(name, [str(folder), *sys.path])
+    with suppress(ImportError, ValueError):  # ValueError: a module that was not made by an import
+        spec = spec or find_spec(name)  # packages installed as editable
+    places = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
+    return None if any(_is_installed(Path(place)) for place in places if place) else spec
+
+
+def _is_installed(place: Path) -> bool:
+    """Whether a module or package lies among installed ones, also where pip has put them by --target."""
+    around = place.parent.parent if place.name == "__init__.py" else place.parent
+    return bool(_INSTALLED & {*place.parts}) or next(around.glob("*.dist-info"), None) is not None
+
+
+def _comparable(file: Path) -> bytes:
+    """Return the same bytes for files that compute the same, under every version of Python."""
+    tree = parsed_or_none(file)
+    return contents(file) if tree is None else repr(_plain(_without_docstrings(tree))).encode()
+
+
+def _plain(node: Any) -> Any:
+    """Return a syntax tree as tuples, without the empty fields that versions of Python add."""
+    if isinstance(node, ast.AST):
+        fields = ((name, _plain(value)) for name, value in ast.iter_fields(node) if name != "kind")
+        return type(node).__name__, *(field for field in fields if field[1] not in (None, ()))
+    if isinstance(node, list):
+        return tuple(map(_plain, node))
+    return node if node is None else repr(node)
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            match node.body:
+                case [ast.Expr(value=ast.Constant(value=str())), *others]:
+                    node.body = others or [ast.Pass()]
+    return tree
+
+
+def _first_difference(before: Path, now: Path) -> str:
+    """Return ': "line" is now "other line"' for the first code that differs; "" if it cannot be compared."""
+    trees = parsed_or_none(before), parsed_or_none(now)
+    if None in trees:
+        return ""
+    old, new = (ast.unparse(_without_docstrings(tree)).splitlines() for tree in trees if tree)
+    groups = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    changed = [(old[a:b], new[c:d]) for word, a, b, c, d in groups if word != "equal"]
+    if not changed:
+        return ""
+    one, other = (_shown(lines) for lines in changed[0])
+    more = f", and {len(changed) - 1} more" if len(changed) > 1 else ""
+    return f": {one} is now {other}{more}"
+
+
+def _shown(lines: Iterable[str], longest: int = 80) -> str:
+    line = next(islice(lines, 1), "").strip()
+    return f'"{line[:longest]}{"…" * (len(line) > longest)}"' if line else "nothing"
+
+
+def _trained_file() -> Path:
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("scalestudy", appauthor=False)) / "trained-code"
+
+
+def add_trained(sources: Mapping[str, str]) -> None:
+    """Add the sources of a point, by their digests. Without a home folder, nothing is remembered."""
+    line, file = _line(sources), _trained_file()
+    with suppress(OSError):
+        if line not in _lines(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            append_line(file, line)
+
+
+def was_trained(task: Path) -> bool:
+    """Whether this user has trained with a task file and the modules it imports, as they are now."""
+    with suppress(OSError):
+        return _line(digests(source_files(str(task)))) in _lines(_trained_file())
+    return False
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def _line(sources: Mapping[str, str]) -> str:
+    own = {name: digest for name, digest in sources.items() if not name.startswith("read/")}
+    return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()

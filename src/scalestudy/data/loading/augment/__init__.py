@@ -1,1 +1,0 @@
-"""Augmentation of training samples, determined by the seed, the epoch and the sample."""

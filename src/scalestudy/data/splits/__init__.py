@@ -1,1 +1,0 @@
-"""Training, validation and test samples."""

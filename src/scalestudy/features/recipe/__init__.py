@@ -1,0 +1,1 @@
+"""`scalestudy recipe`: learning rate and warm-up for each number of workers, found with equal effort."""

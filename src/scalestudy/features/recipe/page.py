@@ -1,0 +1,129 @@
+"""Recipes as a table, and as a study file for each number of workers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+
+from scalestudy.analysis.larger_batch import quality_holds
+from scalestudy.analysis.measures import measure
+from scalestudy.analysis.runs import grouped, metric_label, sense_of
+from scalestudy.analysis.table import Row, rows_of
+from scalestudy.config.metrics import gain
+from scalestudy.config.template import comment, study_toml
+from scalestudy.features.recipe.run import RUNGS, SEEDS, RateTrial, RecipePlan, TunedRate
+from scalestudy.plugins.strategies import traits
+from scalestudy.report.document import Document, Heading, Items, Paragraph, Table
+from scalestudy.report.format import number, with_interval
+
+DIGITS = 3
+
+
+def rows_by_workers(planned: RecipePlan, recipes: Sequence[TunedRate]) -> dict[int, Row]:
+    """The trainings with each chosen setting on new seeds, judged as rows of one study."""
+    found = [run for recipe in recipes if recipe.trial for run in recipe.runs]
+    # Settings that differ between numbers of workers are no variants of the study.
+    runs = [replace(run, result=run.result.model_copy(update={"swept": {}})) for run in found]
+    return {row.workers: row for row in rows_of(measure(grouped(runs)), planned.request.study.quality_margin)}
+
+
+def recipes_document(
+    planned: RecipePlan, recipes: Sequence[TunedRate], judged: Mapping[int, Row]
+) -> Document:
+    """Up to which number of workers quality holds, a row for each number, and remarks."""
+    results = [recipe.runs[0].result for recipe in recipes]
+    headings = (
+        Heading("Workers", brief="n"),
+        Heading("Global batch", brief="batch"),
+        Heading("Updates"),
+        Heading("Rate"),
+        Heading("Setting", numeric=False),
+        Heading(metric_label(results[0].metric), f"on {SEEDS} new seeds"),
+        Heading(f"Compared with {recipes[0].workers}", numeric=False),
+    )
+    rows = tuple(
+        (
+            str(recipe.workers),
+            number(result.global_batch, 0),
+            number(result.updates, 0),
+            number(None, 0) if recipe.trial is None else rate(planned, recipe, recipe.trial),
+            "every trial diverged" if recipe.trial is None else in_words(recipe.trial),
+            *quality_of(judged.get(recipe.workers)),
+        )
+        for recipe, result in zip(recipes, results, strict=True)
+    )
+    held = [Paragraph(text) for text in quality_holds({row.key: row.verdict for row in judged.values()})]
+    how = (
+        f"Every number of workers had {planned.trials} trials, on one seed. Only trainings on new seeds are"
+        " reported, with 95 % confidence intervals."
+    )
+    items = tuple(f"On {recipe.workers}: {line}" for recipe in recipes for line in remarks(recipe))
+    title = "Learning rate and warm-up for each number of workers"
+    return Document(
+        planned.request.study.name, (*held, Table(headings, rows), Paragraph(how), Items(items)), title
+    )
+
+
+def quality_of(row: Row | None) -> tuple[str, str]:
+    """Quality with its interval, and the verdict on it."""
+    return (with_interval(row.quality, row.digits), row.verdict.sentence) if row else (number(None, 0), "")
+
+
+def recipe_file(planned: RecipePlan, recipe: TunedRate, trial: RateTrial, row: Row) -> str:
+    """A study file for one number of workers with the chosen trial, and the reason of each setting."""
+    study, workers = planned.request.study, recipe.workers
+    rule, base, warmup, _ = planned.settings(trial, planned.train.epochs)
+    changed = {
+        "learning_rate": base,
+        "learning_rate_scaling": rule,
+        "warmup_epochs": warmup,
+        "warmup_steps": 0,
+    }
+    able = [name for name in study.sweep.strategy if workers <= (traits(name).most_workers or workers)]
+    swept = {"workers": (workers,), "other": {}, "strategy": tuple(able) or (planned.strategy,)}
+    sweep = study.sweep.model_copy(update=swept)
+    train = study.train.model_copy(update=changed)
+    made = study.model_copy(
+        update={"name": f"{study.name}-recipe-w{workers}", "train": train, "sweep": sweep}
+    )
+    rungs = ", ".join(
+        f"{len(scores)} of {100 * share:g} %" for scores, share in zip(recipe.scores, RUNGS, strict=True)
+    )
+    quality, verdict = quality_of(row)
+    lines = [
+        f"A recipe for workers = {workers}, by `scalestudy recipe`. Trials by share of the epochs: {rungs}.",
+        f"learning_rate and warm-up: {in_words(trial)}; at its peak {rate(planned, recipe, trial)}.",
+        f"{metric_label(row.metric)} on {SEEDS} new seeds: {quality}; compared with one worker: {verdict}.",
+        *(line[0].upper() + line[1:] for line in remarks(recipe)),
+    ]
+    return "\n".join(line for text in lines for line in comment(text)) + f"\n\n{study_toml(made)}"
+
+
+def in_words(trial: RateTrial) -> str:
+    """`linear, 2 times its rate, warm-up 10 %`."""
+    factor = "" if trial.factor == 1 else f", {trial.factor:.3g} times its rate"
+    return f"{trial.rule}{factor}, " + (f"warm-up {100 * trial.warmup:g} %" if trial.warmup else "no warm-up")
+
+
+def rate(planned: RecipePlan, recipe: TunedRate, trial: RateTrial) -> str:
+    """Largest learning rate of a trial."""
+    return f"{planned.train.learning_rate * trial.peak(recipe.search.kappa):.3g}"
+
+
+def remarks(recipe: TunedRate) -> list[str]:
+    """What the published rules reached untuned, and what learned nothing."""
+    better = sense_of(recipe.runs).better or "higher"
+
+    def value(score: float) -> str:
+        return number(gain(score, better), DIGITS)
+
+    short = {trial: score for trial, score in recipe.scores[0].items() if isfinite(score)}
+    untuned = [f"{in_words(trial)} {value(score)}" for trial, score in short.items() if trial.factor == 1]
+    lines = []
+    if untuned:
+        lines.append(
+            f"after {100 * RUNGS[0]:g} % of the epochs, untuned rules reached {'; '.join(untuned)}, the best"
+            f" trial {value(max(short.values()))}."
+        )
+    if recipe.diverged:
+        lines.append(f"{len(recipe.diverged)} learned nothing: {'; '.join(map(in_words, recipe.diverged))}.")
+    return lines

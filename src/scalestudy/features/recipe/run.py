@@ -1,0 +1,330 @@
+"""Search a learning rate and a warm-up: trials are points of an ordinary study for each number of workers.
+
+Successive halving in three rungs (Jamieson and Talwalkar, "Non-stochastic best arm identification and
+hyperparameter optimization", AISTATS 2016): many short trainings, the better half for twice as long, and so
+on. The first rung begins with each rule for large batches at its published rate, with and without warm-up,
+and goes on around the best until its neighbours were tried, so that the best never lies on the edge. Every
+number of workers gets as many trials, one worker included: otherwise its rate would be tuned better than the
+others' (Shallue et al., JMLR 20, 2019). Everything follows from the results, so a search can be continued.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count, islice
+
+from scalestudy.analysis.blocks import contrast
+from scalestudy.analysis.divergence import failures
+from scalestudy.analysis.read import runs_of
+from scalestudy.analysis.runs import Run, sense_of
+from scalestudy.app.listener import Listener
+from scalestudy.app.run import run_points
+from scalestudy.app.survey import Request, Survey, survey
+from scalestudy.config.file import SweepSettings
+from scalestudy.config.metrics import gain
+from scalestudy.config.settings import ResolvedTrain, TrainSettings
+from scalestudy.config.template import study_toml
+from scalestudy.launch.base import Options
+from scalestudy.plugins.strategies import named, of_engine
+from scalestudy.training.rates import peak_rate
+from scalestudy.util.errors import RunError, UserError
+
+RULES = ("linear", "sqrt", "none")
+WARMUPS = (0.1, 0.0)
+RUNGS = (0.25, 0.5, 1.0)
+"""Shares of the epochs."""
+CONFIRMED = 2
+"""Trials that are repeated with new seeds."""
+DIVERGED = -math.inf
+
+
+@dataclass(frozen=True)
+class RateTrial:
+    """A setting: the rule for large batches, the share of epochs in warm-up, and a factor of the rate."""
+
+    rule: str
+    warmup: float
+    factor: float = 1.0
+
+    def peak(self, kappa: float) -> float:
+        """Largest learning rate, as a multiple of the study's, for `kappa` reference batches."""
+        return peak_rate(self.factor, kappa, self.rule)
+
+
+Scores = Sequence[Mapping[RateTrial, float]]
+"""For each rung, quality by trial, larger is better; `DIVERGED` for a trial that learned nothing."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """The search for one number of workers.
+
+    Attributes:
+        kappa: Global batch divided by the reference batch.
+        trials: Number of trials in the first rung, 2 or more.
+        adapts: Whether the rule "sqrt" changes more than the rate, as it does with Adam.
+        updates: Updates of a trial in the first rung, known once one has ended.
+    """
+
+    kappa: float
+    trials: int
+    adapts: bool = False
+    updates: float = math.inf
+
+    def next_trials(self, scores: Scores) -> tuple[int, list[RateTrial]]:
+        """Rung and trials to run next; no trials once the last rung is complete."""
+        if len(scores[0]) < self.trials and (found := next(self._candidates(scores[0]), [])):
+            return 0, found[: self.trials - len(scores[0])]
+        for rung in (1, 2):
+            missing = [trial for trial in self._kept(rung, scores) if trial not in scores[rung]]
+            if missing:
+                return rung, missing
+        return 2, []
+
+    def best(self, scores: Scores) -> list[RateTrial]:
+        """The trials to confirm, the best first; fewer if others diverged."""
+        return ranked(scores[-1])[:CONFIRMED]
+
+    def _kept(self, rung: int, scores: Scores) -> list[RateTrial]:
+        return ranked(scores[rung - 1])[: max(CONFIRMED, math.ceil(self.trials / 2**rung))]
+
+    def _candidates(self, scores: Mapping[RateTrial, float]) -> Iterator[list[RateTrial]]:
+        """Untried rules, then, around the best: rates a factor of 2 away, warm-ups, closer rates."""
+        groups = [[RateTrial(rule, warmup) for rule in RULES] for warmup in WARMUPS]
+        for trial in ranked(scores) or list(scores):
+            groups += [
+                [replace(trial, factor=trial.factor * step) for step in (2, 1 / 2)],
+                [replace(trial, warmup=warmup) for warmup in WARMUPS],
+                [replace(trial, factor=trial.factor * step) for step in (math.sqrt(2), math.sqrt(1 / 2))],
+            ]
+        for group in groups:
+            untried: list[RateTrial] = []
+            for trial in group:
+                if not self._is_among(trial, [*scores, *untried]):
+                    untried.append(trial)
+            if untried:
+                yield untried
+
+    def _is_among(self, trial: RateTrial, others: Sequence[RateTrial]) -> bool:
+        """Whether a trial is one of these, or trains in the same way but for a few per cent of the rate."""
+        alike = max(WARMUPS) * self.updates < 1.5  # a warm-up of one update is none
+        return any(
+            (alike or trial.warmup == other.warmup)
+            and abs(math.log2(trial.peak(self.kappa) / other.peak(self.kappa))) < 1 / 8
+            and (not self.adapts or self.kappa == 1 or (trial.rule == "sqrt") == (other.rule == "sqrt"))
+            for other in others
+        )
+
+
+def ranked(scores: Mapping[RateTrial, float]) -> list[RateTrial]:
+    """Trials that learned, the best first."""
+    learned = [trial for trial, score in scores.items() if score > DIVERGED]
+    return sorted(learned, key=lambda trial: -scores[trial])
+
+
+SEARCHED = ("train.learning_rate_scaling", "train.learning_rate", "train.warmup_epochs", "train.epochs")
+"""Keys that a trial sets; those that the study sweeps itself are left out."""
+ADAPTIVE = ("adam", "adamw", "lamb")
+SEEDS = 3
+"""New seeds on which the best trials are repeated."""
+
+
+@dataclass(frozen=True)
+class TunedRate:
+    """What the search found for one number of workers.
+
+    Attributes:
+        search: The search.
+        trial: The chosen setting; None if every trial diverged.
+        scores: For each rung, quality by trial, larger is better.
+        confirmed: The same on the new seeds, for the trials that were repeated.
+        runs: Trainings with the chosen setting on the new seeds, or one of any trial.
+    """
+
+    workers: int
+    search: Search
+    trial: RateTrial | None
+    scores: tuple[dict[RateTrial, float], ...]
+    confirmed: Mapping[RateTrial, Sequence[float]]
+    runs: tuple[Run, ...]
+
+    @property
+    def diverged(self) -> list[RateTrial]:
+        """Trials that learned nothing, in any rung or on any new seed."""
+        tried = [*self.scores, {trial: min(values) for trial, values in self.confirmed.items()}]
+        return list(
+            dict.fromkeys(trial for by_trial in tried for trial in by_trial if by_trial[trial] == DIVERGED)
+        )
+
+
+@dataclass(frozen=True)
+class RecipePlan:
+    """A search for several numbers of workers.
+
+    Attributes:
+        request: The study for which recipes are searched; results go below its target, one folder for each
+            number of workers.
+        strategy: Strategy of the trials.
+        train: The study's training settings.
+    """
+
+    request: Request
+    workers: tuple[int, ...]
+    trials: int
+    strategy: str
+    train: ResolvedTrain
+
+    def settings(self, trial: RateTrial, epochs: int) -> tuple[str, float, float, int]:
+        """Values of the keys `SEARCHED`."""
+        rate = float(f"{self.train.learning_rate * trial.factor:.6g}")
+        return trial.rule, rate, round(trial.warmup * epochs, 4), epochs
+
+    @property
+    def trainings(self) -> float:
+        """Cost for one number of workers, in trainings of full length."""
+        kept = (self.trials, *(max(CONFIRMED, -(-self.trials // 2**rung)) for rung in (1, 2)))
+        return sum(share * n for share, n in zip(RUNGS, kept, strict=True)) + CONFIRMED * SEEDS
+
+
+def plan(request: Request, workers: Sequence[int], trials: int, strategy: str | None = None) -> RecipePlan:
+    """Plan a search; by default, one device computes all workers.
+
+    Raises:
+        UserError: The strategy belongs to another engine, the study sweeps something else, or it keeps the
+            global batch, so that every number of workers makes the same updates.
+    """
+    study = request.study
+    strategy = strategy or next(row.name for row in of_engine(study.engine[0]) if not row.timed)
+    strategies = named(strategy, study.engine)
+    if not strategies:
+        action = "Choose one with --strategy; without it, one device computes all workers."
+        raise UserError(f"a strategy of {study.engine[0]}", strategy, action)
+    if other := sorted(study.sweep.other.keys() - {*SEARCHED}):
+        action = f"Set it under [{other[0].split('.')[0]}], and search a recipe for each value."
+        raise UserError("a study that sweeps nothing besides strategy, workers and seed", other[0], action)
+    if study.train.batch == "global" and max(workers) > 1:
+        action = 'Set batch = "per-worker"; the recipe of one worker holds for all numbers of workers.'
+        raise UserError("a global batch that grows with the workers", 'train.batch = "global"', action)
+    train = study.brought.complete_train(study.train)
+    return RecipePlan(request, tuple(sorted({1, *workers})), trials, next(iter(strategies.values())), train)
+
+
+def search_recipe(
+    planned: RecipePlan, workers: int, listener: Listener | None = None, options: Options | None = None
+) -> TunedRate:
+    """Search a recipe for one number of workers; trials that have ended before are not run again.
+
+    Raises:
+        UserError: A trial is impossible, or it is not known whether a higher quality is better.
+        RunError: A trial failed.
+    """
+    listener = listener or Listener()
+    first, *seeds = islice(count(planned.request.study.sweep.seed[0]), SEEDS + 1)
+    epochs = planned.train.epochs
+    lengths = [max(1, round(share * epochs)) for share in RUNGS]
+    scores: tuple[dict[RateTrial, float], ...] = tuple({} for _ in RUNGS)
+    start = survey_of(planned, workers, [RateTrial("none", 0.0)], [first], epochs, options)
+    search = Search(start.points[0].batch_ratio, planned.trials, planned.train.optimizer in ADAPTIVE)
+    while (step := search.next_trials(scores))[1]:
+        rung, trials = step
+        listener.note(f"Workers: {workers}. Trials of {lengths[rung]} of {epochs} epochs: {len(trials)}.")
+        ended = _run(planned, workers, trials, [first], lengths[rung], listener, options)
+        scores[rung].update({trial: score(run) for (trial, _), run in ended.items()})
+        if rung == 0:
+            search = replace(search, updates=next(iter(ended.values())).result.updates or math.inf)
+    best = search.best(scores)
+    if best:
+        listener.note(f"Workers: {workers}. The best {len(best)} are repeated on {SEEDS} new seeds.")
+        ended = _run(planned, workers, best, seeds, epochs, listener, options)
+    confirmed = {trial: [score(ended[trial, seed]) for seed in seeds] for trial in best}
+    chosen = chosen_of(confirmed) if best else None
+    shown = [ended[chosen, seed] for seed in seeds] if chosen else [*ended.values()][:1]
+    return TunedRate(workers, search, chosen, scores, confirmed, tuple(shown))
+
+
+def chosen_of(confirmed: Mapping[RateTrial, Sequence[float]]) -> RateTrial:
+    """The first trial, unless the second is certainly better or the first diverged.
+
+    The trials are in the order of the search, whose seeds are others: the quality of the choice on the new
+    seeds is therefore unbiased, but for the rare exchange.
+    """
+    first, *others = confirmed
+    for other in others:
+        if DIVERGED in confirmed[other]:
+            continue
+        if DIVERGED in confirmed[first]:
+            return other
+        change = contrast(dict(enumerate(confirmed[other])), dict(enumerate(confirmed[first]))).estimate
+        if change.low is not None and change.low > 0:
+            return other
+    return first
+
+
+def survey_of(
+    planned: RecipePlan,
+    workers: int,
+    trials: Sequence[RateTrial],
+    seeds: Sequence[int],
+    epochs: int,
+    options: Options | None = None,
+    listener: Listener | None = None,
+) -> Survey:
+    """The study of these trials, with their points in the order of trials and seeds."""
+    study = planned.request.study
+    settings = [planned.settings(trial, epochs) for trial in trials]
+    swept = {name: sorted({values[place] for values in settings}) for place, name in enumerate(SEARCHED)}
+    others = study.train.model_dump(
+        exclude={*(name.removeprefix("train.") for name in SEARCHED), "warmup_steps"}
+    )
+    trained = study.model_copy(
+        update={
+            "name": f"{study.name}-w{workers}",
+            "train": TrainSettings.model_validate(others),
+            "sweep": SweepSettings(
+                strategy=(planned.strategy,), workers=(workers,), seed=tuple(seeds), other=swept
+            ),
+        }
+    )
+    target = planned.request.target / f"w{workers}"
+    request = Request(trained, study_toml(trained), planned.request.base, target)
+    made = survey(request, options, listener=listener)
+    points = {(tuple(point.swept[name] for name in SEARCHED), point.seed): point for point in made.points}
+    made.points = [points[values, seed] for values in settings for seed in seeds]
+    made.overview = made.overview.over(made.points)
+    return made
+
+
+def _run(
+    planned: RecipePlan,
+    workers: int,
+    trials: Sequence[RateTrial],
+    seeds: Sequence[int],
+    epochs: int,
+    listener: Listener,
+    options: Options | None,
+) -> dict[tuple[RateTrial, int], Run]:
+    """Run what is missing of these trials, and return all of their runs."""
+    made = survey_of(planned, workers, trials, seeds, epochs, options, listener)
+    names = [point.name for point in made.points]
+    overview = run_points(made, listener) if made.todo() else made.overview
+    failed = [status for status in overview.points if status.name in names and status.result is None]
+    for status in failed:
+        listener.failed(status)
+    if failed:
+        action = "Mend the cause, and run the command again: trials that have ended are kept."
+        raise RunError("trials that end", f"{failed[0].name}: {failed[0].reason or failed[0].state}", action)
+    pairs = [(trial, seed) for trial in trials for seed in seeds]
+    ended = [run for name in names for run in runs_of(overview.of(name), made.request.target)]
+    return dict(zip(pairs, ended, strict=True))
+
+
+def score(run: Run) -> float:
+    """Quality of a trial, larger is better; `DIVERGED` if it learned nothing."""
+    sense, quality = sense_of([run]), run.result.quality
+    if sense.better is None:
+        action = f'Add better = {{"{run.result.metric}": "higher"}}, or "lower", to the task file.'
+        expected = "a metric of which it is known whether higher or lower is better"
+        raise UserError(expected, run.result.metric or "no metric", action)
+    if quality is None or not math.isfinite(quality) or failures([run], sense, 3):
+        return DIVERGED
+    return gain(quality, sense.better)

@@ -1,1 +1,0 @@
-"""`report --share`: one file with a study's results and no names, to give to others."""

@@ -1,0 +1,147 @@
+"""Live view of a study in the terminal, for `scalestudy status --live`."""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scalestudy.analysis.epochs import read_epochs
+from scalestudy.analysis.remaining import Remaining, begun, remaining
+from scalestudy.app.follow import SHARE
+from scalestudy.launch.base import Overview, PointStatus, launcher_of
+from scalestudy.launch.failures import log_files
+from scalestudy.launch.status import study_status
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util import units
+from scalestudy.util.escaping import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group, RenderableType
+    from rich.text import Text
+
+MOST_RUNS = 4
+"""Maximum number of running points shown with their loss and last log line."""
+CLOCK_FROM = 1800
+"""If at least this many seconds remain, the time of day of the end is shown too."""
+SPARKLINE = 32
+LOG_TAIL = 2**12
+"""Bytes read from the end of a log to find its last line."""
+BLOCKS = "▁▂▃▄▅▆▇█"
+Table = Callable[[Overview, int], "RenderableType"]
+"""Builds the table of all points, in the given number of lines."""
+
+
+def show(path: Path, console: "Console", table: Table, interval: float) -> None:
+    """Show a study live until none of its points is queued or running, or until Ctrl-C.
+
+    Args:
+        path: Folder of the study.
+        console: Console to draw on.
+        table: Builds the table of points.
+        interval: Minimum number of seconds between two reads of the folder.
+
+    Raises:
+        UserError: If the study cannot be read.
+    """
+    from rich.live import Live
+
+    overview = None
+    with Live(console=console, auto_refresh=False) as live:
+        try:
+            while True:
+                started = time.monotonic()
+                folder = StudyFolder.open(path)  # points may have been added since
+                overview = study_status(folder, known=overview)
+                live.update(picture(folder, overview, table, console.height), refresh=True)
+                if not overview.open:
+                    return
+                time.sleep(max(interval, (time.monotonic() - started) / SHARE))
+        except KeyboardInterrupt:
+            return
+
+
+def picture(folder: StudyFolder, overview: Overview, table: Table, height: int) -> "Group":
+    """Return the view in `height` lines: remaining time and cost, all points, and details of running ones."""
+    from rich.console import Group
+
+    running = [status for status in overview.points if status.state == "running"]
+    elapsed = {status.name: since for status in running if (since := begun(status)) is not None}
+    left = remaining(overview.points, elapsed, at_once=launcher_of(folder.study).detached)
+    details = [line for status in running[:MOST_RUNS] for line in _details(status)]
+    points = table(overview, max(height - len(details) - 6, 3))
+    return Group(_heading(folder.name, remaining_text(left, moving=bool(overview.open))), points, *details)
+
+
+def _heading(name: str, text: str) -> "Text":
+    from rich.text import Text
+
+    heading = Text(printable(name), style="bold", no_wrap=True, overflow="ellipsis")
+    heading.append(f"  {text}", style="not bold")
+    return heading
+
+
+def remaining_text(left: Remaining, *, moving: bool) -> str:
+    """Return text like `ends in 1:05:00 h (0:50:00 h … 2:00:00 h) · 12.1 of about 31 worker-hours`."""
+    parts = []
+    if left.seconds is not None:
+        low, likely, high = left.seconds
+        span = "" if high - low < 0.02 * likely else f" ({units.duration(low)} … {units.duration(high)})"
+        least = "at least " if left.unknown else ""
+        parts.append(f"{'ends in' if moving else 'not run yet:'} {least}{units.duration(likely)}{span}")
+        if moving and likely >= CLOCK_FROM:
+            parts[-1] += time.strftime(", %a %H:%M", time.localtime(time.time() + likely))
+    elif left.unknown and moving:
+        parts.append("end not known yet")
+    spent = f"{left.hours:.3g}"
+    if left.expected is not None and left.expected > 1.005 * left.hours:
+        parts.append(f"{spent} of about {left.expected:.3g} worker-hours")
+    elif left.hours:
+        parts.append(f"{spent} worker-hours")
+    return " · ".join(parts)
+
+
+def _details(status: PointStatus) -> "list[Text]":
+    """Return two lines for a running point: its losses and utilisation, and the last line of its log."""
+    from rich.text import Text
+
+    assert status.run is not None
+    losses = read_epochs(status.run.path)[0].column("loss")
+    parts = [status.point.why] if status.point.why else []
+    parts += [f"loss {losses[0]:.3g} {sparkline(losses, SPARKLINE)} {losses[-1]:.3g}"] if losses else []
+    if status.progress:
+        used = {"CPU": status.progress.cpu_percent, "GPU": status.progress.gpu_percent}
+        parts += [f"{name} {value:.0f} %" for name, value in used.items() if value is not None]
+    line = Text(printable(status.name), style="bold cyan", no_wrap=True, overflow="ellipsis")
+    line.append("  " + ", ".join(parts), style="default not bold")
+    return [line, Text(f"  | {printable(last_line(status.run))}", no_wrap=True, overflow="ellipsis")]
+
+
+def last_line(run: RunFolder) -> str:
+    """Return the last line of the run's first non-empty log, after that log's prefix; "" if all are empty."""
+    for prefix, file in log_files(run):
+        if not file.is_file():  # opening a pipe would block
+            continue
+        with open(file, "rb") as stream:
+            stream.seek(max(stream.seek(0, 2) - LOG_TAIL, 0))
+            lines = stream.read().decode(errors="replace").split("\n")
+        if words := [line for line in lines if line.strip()]:
+            return prefix + words[-1]
+    return ""
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Draw values as at most `width` blocks, each the mean of its part; non-finite values are gaps."""
+    if len(values) > width:
+        edges = [index * len(values) // width for index in range(width + 1)]
+        values = [sum(values[first:last]) / (last - first) for first, last in pairwise(edges)]
+    finite = [value for value in values if isfinite(value)]
+    if not finite:
+        return ""
+    low, span = min(finite), (max(finite) - min(finite)) or 1.0
+    return "".join(
+        BLOCKS[round((value - low) / span * (len(BLOCKS) - 1))] if isfinite(value) else " "
+        for value in values
+    )

@@ -1,1 +1,0 @@
-"""Live view of a running study in the terminal."""

@@ -1,0 +1,1 @@
+"""Several machines without a queue: `launch.on = "hosts"`."""

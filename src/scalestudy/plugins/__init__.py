@@ -1,0 +1,1 @@
+"""What is known about engines, strategies and launchers without importing them: registries."""

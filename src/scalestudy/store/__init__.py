@@ -1,0 +1,1 @@
+"""The folder of a study and those of its runs: records, checksums, states."""

@@ -1,0 +1,465 @@
+"""The folder of one run: the files that its workers write and other modules read."""
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from scalestudy.config.point import Point
+from scalestudy.plugins.engines import DEFAULT, engine_traits
+from scalestudy.store.gallery_record import GalleryRecord
+from scalestudy.store.launcher_process import LauncherProcess, is_alive, is_recent, this_process
+from scalestudy.store.model_record import BestRecord, ModelRecord
+from scalestudy.store.record_file import (
+    StoredRecord,
+    parse_record,
+    read_checked_record,
+    read_record,
+    write_checksums,
+    write_record,
+)
+from scalestudy.store.records import (
+    Allocation,
+    Allocations,
+    Cause,
+    Disturbance,
+    EpochRecord,
+    Failure,
+    Hang,
+    JobRecord,
+    Progress,
+    RankRecord,
+    Record,
+    Result,
+    Sign,
+    StepRecord,
+)
+from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.files import append_line, contents, write_atomically
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
+RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, StepRecord, Sign)
+NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
+"""Names of run folders."""
+EPOCHS = "epochs.jsonl"
+FINISHED = (
+    "result.json",
+    "point.json",
+    EPOCHS,
+    "gallery.json",
+    "model.json",
+    "model.keras",
+    "model.pt",
+    "best.json",
+    "best.keras",
+    "best.pt",
+)
+"""Files that do not change after a run has finished."""
+OF_NEWER = "Open it with the version that wrote it, or a later one."
+"""What to do about a record of a newer version."""
+DECIDING: dict[str, type[BaseModel]] = {
+    "result.json": Result,
+    "point.json": Point,
+    "job.json": JobRecord,
+    "launcher.json": LauncherProcess,
+}
+"""Records that are needed to decide whether a run must be started again."""
+
+
+def _deciding(folder: Path, name: str) -> StoredRecord[Any]:
+    # Other records may change until the run is done.
+    read = read_checked_record if name == "result.json" else read_record
+    return read(folder / name, DECIDING[name])
+
+
+def _reader(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder], AnyRecord | None]":
+    return lambda run: read_record(run.path / name, kind).record
+
+
+def _rank_reader(folder: str, kind: type[RankedRecord]) -> "Callable[[RunFolder], list[RankedRecord]]":
+    """Return a reader of all ranks' records, sorted by rank."""
+
+    def read(run: "RunFolder") -> list[RankedRecord]:
+        try:
+            names = [name for name in os.listdir(run.path / folder) if name.endswith(".json")]
+        except OSError:
+            return []
+        stored = (read_record(run.path / folder / name, kind).record for name in names if name[0].isdigit())
+        return sorted((record for record in stored if record), key=lambda record: record.rank)
+
+    return read
+
+
+def _writer(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder, AnyRecord], None]":
+    """`{rank}` in the name is replaced by the record's rank."""
+
+    def write(run: "RunFolder", record: AnyRecord) -> None:
+        run.write(name.format(rank=getattr(record, "rank", "")), record)
+
+    return write
+
+
+class RunFolder:
+    """One execution of a point: `points/NAME/run-K`.
+
+    Readers return None (or nothing) for a file that is missing or cannot be used. `damage` returns the record
+    that prevents the run from being judged. State is derived from files only.
+
+    Args:
+        path: The folder.
+        submission: Submission of the job that writes, if a queue started it. If the folder is removed or
+            given to another job, writers raise RunError.
+    """
+
+    allocations = _reader("allocations.json", Allocations)
+    """What its jobs held; None for a run on this machine."""
+    progress = _reader("progress.json", Progress)
+    launcher_process = _reader("launcher.json", LauncherProcess)
+    """The process that started the workers."""
+    disturbance = _reader("disturbance.json", Disturbance)
+    """What other programs used of the run's cores; None if it was little."""
+    hang = _reader("signs/hang.json", Hang)
+    """Why a watchdog stopped the run."""
+    model_record = _reader("model.json", ModelRecord)
+    """Record of the run's models; None before the run has begun."""
+    best_record = _reader("best.json", BestRecord)
+    """Epoch of `best`; None if no best model is kept."""
+    gallery_record = _reader("gallery.json", GalleryRecord)
+    causes = _rank_reader("causes", Cause)
+    """How ranks ended before their work was done."""
+    ranks = _rank_reader("ranks", RankRecord)
+    steps = _rank_reader("steps", StepRecord)
+    signs = _rank_reader("signs", Sign)
+    write_result = _writer("result.json", Result)
+    _write_failure = _writer("failure.json", Failure)
+    write_disturbance = _writer("disturbance.json", Disturbance)
+    write_hang = _writer("signs/hang.json", Hang)
+    write_job = _writer("job.json", JobRecord)
+    write_model_record = _writer("model.json", ModelRecord)
+    write_best_record = _writer("best.json", BestRecord)
+    write_cause = _writer("causes/{rank}.json", Cause)
+    write_rank = _writer("ranks/{rank}.json", RankRecord)
+    write_steps = _writer("steps/{rank}.json", StepRecord)
+
+    def __init__(self, path: str | Path, submission: str = "") -> None:
+        self.path = path if isinstance(path, Path) else Path(path)
+        self._submission = submission
+
+    @property
+    def in_job(self) -> bool:
+        """Whether this process belongs to a queue's job, which writes here less often."""
+        return bool(self._submission)
+
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RunFolder) and other.path == self.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    @property
+    def number(self) -> int:
+        """K of `run-K`."""
+        return int(self.path.name.rpartition("-")[2])
+
+    def result(self) -> Result | None:
+        """Its presence means that the run is done. One that differs from its checksum cannot be used."""
+        return _deciding(self.path, "result.json").record
+
+    def point(self) -> Point:
+        """The resolved point of this run; raises UserError if its file is missing or corrupt."""
+        stored = read_record(self.path / "point.json", Point)
+        if stored.record is None:
+            expected = f"the point of a run, in {self.path / 'point.json'}"
+            raise UserError(expected, stored.why or "no such file", remedy(self.path, stored))
+        return stored.record
+
+    def failure(self) -> Failure | None:
+        """Why the run failed; if the record is damaged, a failure that says so."""
+        stored = read_record(self.path / "failure.json", Failure)
+        if stored.damaged:
+            reason = f"it failed, but its record is lost: {stored.why}"
+            return Failure(rank=None, exit_code=None, reason=reason)
+        return stored.record
+
+    def job(self) -> JobRecord | None:
+        """The queue's job of the run; None for a run on this machine.
+
+        If a job has begun here, the id is that job's: the file `began` holds its submission and its id.
+        """
+        record = read_record(self.path / "job.json", JobRecord).record
+        if record is None or not record.submission:
+            return record
+        submission, _, job = self._text("began").partition(" ")
+        known = submission == record.submission and job not in ("", "none")
+        return record.model_copy(update={"job": job}) if known else record
+
+    def refuse_other_job(self) -> None:
+        """Raise RunError if this folder does not belong to the job that writes."""
+        if not self._submission:
+            return
+        record = read_record(self.path / "job.json", JobRecord).record
+        if record is None or record.submission != self._submission:
+            owner = f"which belongs to job {record.job or record.submission}" if record else "gone"
+            raise RunError(
+                f"the folder of this job's own run (submission {self._submission})",
+                f"{self.path}, {owner}",
+                "Nothing to do: this job has ended. Run `scalestudy cancel` before removing a study's"
+                " folder.",
+            )
+
+    def exit_code(self) -> int | None:
+        """The exit code that the job script wrote after the workers had ended."""
+        text = self._text("exit")
+        return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
+
+    def requeues(self) -> str:
+        """How often its job has requeued itself, such as "3 of 10"; "" for never."""
+        return self._text("requeues")
+
+    def _text(self, name: str) -> str:
+        """Text of a file that a job script writes; "" if it is missing."""
+        try:
+            return contents(self.path / name).decode().strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+
+    def damage(self) -> StoredRecord[Any] | None:
+        """The first of the deciding records that exists but cannot be used; None if there is none."""
+        names = ("result.json", "point.json") if self.result() else DECIDING
+        records = (_deciding(self.path, name) for name in names)
+        return next((record for record in records if record.damaged), None)
+
+    def damaged(self, name: str) -> bool:
+        """Whether this deciding record exists but cannot be used."""
+        return _deciding(self.path, name).damaged
+
+    def epochs(self) -> list[EpochRecord]:
+        """Records of the epochs so far, without lines that cannot be parsed."""
+        return [line.record for line in self.found_epochs() if line.record]
+
+    def found_epochs(self) -> list[StoredRecord[EpochRecord]]:
+        """Every line of the epochs, sound or corrupt; an incomplete last line is left out."""
+        try:
+            lines = contents(self.path / EPOCHS).split(b"\n")[:-1]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            return [StoredRecord("corrupt", why=f"{EPOCHS} cannot be read: {error.strerror}")]
+        return [
+            parse_record(line, EpochRecord, f"{EPOCHS}, line {number}")
+            for number, line in enumerate(lines, start=1)
+            if line
+        ]
+
+    def log(self, rank: int) -> Path:
+        """Log file of a rank; creates its folder."""
+        path = self.path / "logs" / f"rank-{rank}.log"
+        path.parent.mkdir(exist_ok=True)
+        return path
+
+    @property
+    def checkpoint(self) -> Path:
+        """Checkpoint of the run in progress."""
+        return self.path / "checkpoint.npz"
+
+    @cached_property
+    def _model_suffixes(self) -> tuple[str, ...]:
+        point = read_record(self.path / "point.json", Point).record
+        return engine_traits(point.engine if point else DEFAULT).model_suffixes
+
+    @property
+    def model(self) -> Path:
+        """The trained model, in a format of its engine."""
+        return self._present("model")
+
+    @property
+    def best(self) -> Path:
+        """The model with the weights of the best epoch, if it is kept; see `best_record`."""
+        return self._present("best")
+
+    def _present(self, stem: str) -> Path:
+        files = [self.path / f"{stem}{suffix}" for suffix in self._model_suffixes]
+        return next((file for file in files if file.exists()), files[0])
+
+    @property
+    def gallery(self) -> Path:
+        """A few validation samples with their predictions."""
+        return self.path / "gallery.json"
+
+    def forget_best(self) -> None:
+        """Remove the best model of a run that starts from the beginning."""
+        for path in (self.path / "best.json", self.best):
+            path.unlink(missing_ok=True)
+
+    @property
+    def stop(self) -> Path:
+        """The file whose presence asks the run to write a checkpoint and stop."""
+        return self.path / "stop"
+
+    @property
+    def cancelled(self) -> Path:
+        """The file that marks a job as cancelled by the user, for queues that forget ended jobs."""
+        return self.path / "cancelled"
+
+    def ask_to_stop(self, why: str = "") -> None:
+        """Ask the run to write a checkpoint and stop. A repeated request keeps time and reason of the first.
+
+        Raises:
+            RunError: The folder belongs to another job.
+            OSError: The file cannot be created.
+        """
+        self.refuse_other_job()
+        with contextlib.suppress(FileExistsError), self.stop.open("x") as file:
+            file.write(why)
+
+    def alive(self) -> bool:
+        """Whether the process that owns the workers is running; for a job, whether its progress is recent."""
+        progress, process = self.progress(), self.launcher_process()
+        if self.job() is not None:
+            return progress is not None and is_recent(progress.updated)
+        return process is not None and is_alive(process, progress.updated if progress else None)
+
+    def write_checksums(self, result: Result | None = None) -> None:
+        """Write the checksums of a finished run's files, and of a result that is written next.
+
+        The files must not change afterwards.
+        """
+        self.refuse_other_job()
+        self.sync_epochs()
+        files = [file for name in FINISHED if (file := self.path / name).exists()]
+        coming = {} if result is None else {"result.json": result}
+        files += [*self.path.glob("ranks/*.json"), *self.path.glob("steps/*.json")]
+        write_checksums(self.path, [file.relative_to(self.path).as_posix() for file in files], coming)
+
+    def append_epoch(self, epoch: EpochRecord) -> None:
+        """Append the record of a finished epoch. `sync_epochs` makes it survive a power failure."""
+        self.refuse_other_job()
+        append_line(self.path / EPOCHS, epoch.model_dump_json())
+
+    def sync_epochs(self) -> None:
+        """Wait until the records of all epochs are on disk, before a checkpoint or a result needs them."""
+        with contextlib.suppress(FileNotFoundError), open(self.path / EPOCHS, "rb") as file:
+            os.fsync(file.fileno())
+
+    def keep_epochs(self, last: int) -> list[EpochRecord]:
+        """Drop the records of epochs after `last`, and return the others.
+
+        Raises:
+            RunError: One of these is missing or corrupt: a result without it would be wrong.
+        """
+        kept = [record for record in self.epochs() if record.epoch <= last]
+        if [record.epoch for record in kept] != list(range(1, last + 1)):
+            wrong = [line.why for line in self.found_epochs() if line.damaged]
+            raise RunError(
+                f"records of all {last} epochs before the checkpoint, in {self.path}/epochs.jsonl",
+                "; ".join(wrong) or f"those of {len(kept)}",
+                "Run it again: it starts from the beginning.",
+            )
+        if kept or (self.path / EPOCHS).exists():
+            self.refuse_other_job()
+            lines = "".join(record.model_dump_json() + "\n" for record in kept)
+            write_atomically(self.path / EPOCHS, lines)
+        return kept
+
+    def write_progress(self, progress: Progress) -> None:
+        """Replace the progress. A power failure may lose it; the next one follows within a second."""
+        self.write("progress.json", progress, durable=False)
+
+    def write_failure(self, failure: Failure) -> None:
+        """Write why the run failed, and remove files that its processes left incomplete."""
+        for half in (*self.path.glob(".*.half"), *self.path.glob(".half.*")):
+            with contextlib.suppress(OSError):
+                half.unlink()
+        self._write_failure(failure)
+
+    def write_allocation(self, allocation: Allocation) -> None:
+        """Add the allocation of a job, or replace it when the job ends."""
+        known = (self.allocations() or Allocations()).jobs
+        others = [job for job in known if (job.job, job.began) != (allocation.job, allocation.began)]
+        self.write("allocations.json", Allocations(jobs=(*others, allocation)))
+
+    def forget_cause(self, rank: int) -> None:
+        """Remove the recorded cause of a rank, which is running (again)."""
+        (self.path / "causes" / f"{rank}.json").unlink(missing_ok=True)
+
+    def forget_causes(self) -> None:
+        """Remove the recorded causes of all ranks, since the run continues."""
+        for cause in self.causes():
+            self.forget_cause(cause.rank)
+
+    def write_sign(self, sign: Sign) -> None:
+        """Replace the sign of life of a rank, without waiting until it is on disk."""
+        path = self.path / "signs" / f"{sign.rank}.json"
+        text = sign.model_dump_json() + "\n"
+        try:
+            path.with_suffix(".new").write_text(text)
+        except FileNotFoundError:
+            path.parent.mkdir(exist_ok=True)
+            path.with_suffix(".new").write_text(text)
+        os.replace(path.with_suffix(".new"), path)
+
+    def sign_written(self, rank: int) -> int:
+        """Time of a rank's last sign of life, in nanoseconds of the file system's clock; 0 without one."""
+        try:
+            return os.stat(self.path / "signs" / f"{rank}.json").st_mtime_ns
+        except OSError:
+            return 0
+
+    def forget_signs(self) -> None:
+        """Remove the signs of life of ended processes: when the run is done, or before new ones start."""
+        shutil.rmtree(self.path / "signs", ignore_errors=True)
+
+    @property
+    def joined(self) -> Path:
+        """The file whose presence says that the coordinator has joined its workers and servers."""
+        return self.path / "signs" / "joined"
+
+    def let_go(self) -> None:
+        """Release the processes that serve this run's coordinator."""
+        self._let_go.parent.mkdir(exist_ok=True)
+        self._let_go.touch()
+
+    def has_let_go(self) -> bool:
+        """Whether the coordinator has released them."""
+        return self._let_go.exists()
+
+    @property
+    def _let_go(self) -> Path:
+        return self.path / "signs" / "let-go"
+
+    def write_launcher_process(self, process: LauncherProcess | None = None) -> None:
+        """Record the process that owns the workers: by default this process."""
+        self.write("launcher.json", process or this_process())
+
+    def write(self, name: str, record: Record, *, durable: bool = True) -> None:
+        """Write a record of this run; raises RunError if the folder belongs to another job."""
+        self.refuse_other_job()
+        if "/" in name:
+            (self.path / name).parent.mkdir(exist_ok=True)
+        write_record(self.path / name, record, durable=durable)
+
+
+def write_point(path: Path, point: Point) -> None:
+    """Write the point of a run folder."""
+    write_record(path, point)
+
+
+def remedy(run: Path, stored: StoredRecord[Any]) -> str:
+    """What to do about a run's record that cannot be used."""
+    if stored.newer:
+        return OF_NEWER
+    study = run.parents[2] if len(run.parents) > 2 else run
+    return (
+        f"`scalestudy status --verify {shlex.quote(str(study))}` shows all that is wrong; restore {run} "
+        "from a backup, or move it out of the study to repeat the run."
+    )

@@ -1,0 +1,134 @@
+"""Timing runs: a training that ends when its step time is known."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from math import ceil
+from typing import Protocol, SupportsFloat
+
+import numpy as np
+
+from scalestudy.data.loading.slices import Call, Indices
+from scalestudy.data.split import Split
+from scalestudy.engines.group import Group
+from scalestudy.store.records import PROVING_STEPS, Timing
+from scalestudy.training.evaluation import Measured
+
+
+class Training(Protocol):
+    """What a timing run asks of its `Session`."""
+
+    epochs: int
+    split: Split
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of training."""
+
+    def is_due(self, epoch: int) -> bool:
+        """Whether the model is evaluated after an epoch."""
+
+    def measure(self, samples: Indices) -> Measured:
+        """Evaluate the model on these samples."""
+
+
+WARM_UP, LEAST_STEPS, LEAST_CALLS = 2.0, 8, 2
+"""Seconds after the first call, which compiles, and steps after which the warm-up ends, unless
+`WARM_UP_SHARE` of all steps is less; steps and calls that are measured at least."""
+WARM_UP_SHARE = 0.1
+MEASURE, MEASURE_SHARE, LONGEST = 5.0, 0.02, 60.0
+"""Seconds that are measured: `MEASURE`; if more, this share of the training's time, but at most `LONGEST`."""
+MEASURED_SHARE = 0.2
+"""Largest share of all steps that is measured."""
+
+
+class StepTimer:
+    """Measures the time of a step after a warm-up, in agreement among all ranks.
+
+    The warm-up is checked after 1, 2, 4, 8, … calls. Its pace gives the number of calls to measure, so that
+    neither ranks nor host and device wait for each other while they are measured.
+
+    Args:
+        group: All ranks.
+        planned: Steps of the training.
+    """
+
+    def __init__(self, group: Group, planned: int) -> None:
+        self._group, self._planned = group, planned
+        self._calls = self._steps = 0
+        self._next: int | None = 1
+        self._last = 0
+        self._checked, self._first = (0, 0.0), 0.0
+        self._warm = (0, 0.0)
+        self._losses: list[tuple[SupportsFloat, int]] = []
+        self._evaluations: list[float] = []
+        self.over = False
+        """Whether the step time is known."""
+
+    def ends(
+        self,
+        call: Call,
+        losses: SupportsFloat,
+        pause: Callable[[], AbstractContextManager[None]],
+        spent: Callable[[], float],
+    ) -> bool:
+        """Count a call and its losses; return whether it was the last one. Every rank must call this.
+
+        `pause` waits for the device and pauses the timer, and `spent` returns its seconds.
+        """
+        if self._steps < PROVING_STEPS:
+            self._losses.append((losses, call[0].steps * call[0].total))
+        self._calls += 1
+        self._steps += call[0].steps
+        if self._next == self._calls:
+            with pause():
+                self._check(spent())
+        self.over = self._next is None and self._calls >= self._last
+        return self.over
+
+    def _check(self, seconds: float) -> None:
+        checked, before = self._checked
+        pace, self._checked = (seconds - before) / (self._calls - checked), (self._calls, seconds)
+        self._first = self._first or seconds
+        warm = seconds - self._first >= WARM_UP and self._steps >= LEAST_STEPS
+        mine = np.zeros(2)
+        if self._group.rank == 0:
+            mine[:] = warm or self._steps >= WARM_UP_SHARE * self._planned, pace
+        warm, pace = self._group.host_sum(mine).tolist()
+        if not warm:
+            self._next = 2 * self._calls
+            return
+        self._next, self._warm = None, (self._steps, seconds)
+        per_call = self._steps / self._calls
+        calls = self._planned / per_call
+        wanted = max(MEASURE, min(LONGEST, MEASURE_SHARE * calls * pace)) / max(pace, 1e-9)
+        least = max(LEAST_CALLS, ceil(LEAST_STEPS / per_call))
+        self._last = self._calls + max(least, int(min(wanted, MEASURED_SHARE * calls)))
+
+    def evaluate(self, session: Training) -> Measured:
+        """Evaluate once, and once more if the training does: the first evaluation compiles."""
+        evaluations = min(2, sum(map(session.is_due, range(session.epochs))))
+        for _ in range(evaluations):
+            began = time.perf_counter()
+            found = session.measure(session.split.validation)
+            self._evaluations.append(time.perf_counter() - began)
+        losses = [float(losses) for losses, _ in self._losses]
+        sums = self._group.host_sum(np.array(losses)).tolist()
+        self._means = [total / samples for total, (_, samples) in zip(sums, self._losses, strict=True)]
+        return found
+
+    def record(self, session: Training) -> Timing:
+        """Return what was measured. If the training ended before the warm-up, all of it counts."""
+        steps, seconds = self._warm if self._steps > self._warm[0] else (0, 0.0)
+        return Timing(
+            warm_up_steps=steps,
+            warm_up_seconds=seconds,
+            steps=self._steps - steps,
+            seconds=session.elapsed - seconds,
+            evaluations=self._evaluations,
+            training_epochs=session.epochs,
+            training_updates=self._planned,
+            training_samples=session.epochs * len(session.split.train),
+            training_evaluations=sum(map(session.is_due, range(session.epochs))),
+            losses=self._means,
+        )
