@@ -3,6 +3,7 @@
 import atexit
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from scalestudy.cli import main
 from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.util.imports import without_unused
 from synthetic_result import FakeLauncher
+from time_limit import pytest_runtest_call, pytest_runtest_setup  # noqa: F401 (hooks)
 
 DEVICES = 2
 
@@ -36,6 +38,14 @@ for name in ("COLUMNS", "LINES"):
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="scalestudy-tests-")
     atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
+
+# Studies note which code their user has trained with; these must not add to it, nor rely on it.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="scalestudy-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
+
+# Background jobs of a shell, and jobs of some CI systems, ignore Ctrl-C, and so would all that tests start.
+# Handlers are not inherited.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Hypothesis's deadlines fail on a busy machine.
 settings.register_profile("untimed", deadline=None)

@@ -33,11 +33,17 @@ def failures(folder: Path) -> dict[str, str]:
 
 def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path):
     file = write(tmp_path, ["multiworker"], (2,), seeds=(0, 1, 2))
-    plan(tmp_path, {
-        "multiworker-w2-s0": {"rank": 1, "python": "import sys\nsys.exit(0)"},
-        "multiworker-w2-s1": {"rank": 1, "python": "import os\nos.kill(os.getpid(), 9)"},
-        "multiworker-w2-s2": {"rank": 1, "python": "def build():\n    raise KeyError('[/mask]')\nbuild()"},
-    })  # fmt: skip
+    plan(
+        tmp_path,
+        {
+            "multiworker-w2-s0": {"rank": 1, "python": "import sys\nsys.exit(0)"},
+            "multiworker-w2-s1": {"rank": 1, "python": "import os\nos.kill(os.getpid(), 9)"},
+            "multiworker-w2-s2": {
+                "rank": 1,
+                "python": "def build():\n    raise KeyError('[/mask]')\nbuild()",
+            },
+        },
+    )
     code, output = scalestudy("run", file, "--no-report", cwd=tmp_path, module="stand_in")
     assert code == 1
     folder = tmp_path / "studies" / "study"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.study.parse import parse_study
+from scalestudy.config.parse import parse_study
 
 GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
 PAGES = sorted(GALLERY.glob("*.md"))

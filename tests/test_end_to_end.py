@@ -9,7 +9,7 @@ import pytest
 
 from command_line import plan, scalestudy, start, wait_for, workers_of, write
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.run_folder import RunFolder
 
 pytestmark = pytest.mark.engine
 
@@ -25,10 +25,19 @@ def results(folder: Path) -> dict[str, dict]:
 PLANTED = {
     name: f"planted-{name.lower()}"
     for name in (
-        "TF_TOKEN", "TF_TOKEN_app_terraform_io", "TF_VAR_password", "HOROVOD_SECRET_KEY", "NCCL_AUTH_TOKEN",
-        "XLA_TOKEN", "KERAS_API_KEY", "CUDA_LICENSE", "OMP_SECRET", "SLURM_JWT", "WANDB_API_KEY",
+        "TF_TOKEN",
+        "TF_TOKEN_app_terraform_io",
+        "TF_VAR_password",
+        "HOROVOD_SECRET_KEY",
+        "NCCL_AUTH_TOKEN",
+        "XLA_TOKEN",
+        "KERAS_API_KEY",
+        "CUDA_LICENSE",
+        "OMP_SECRET",
+        "SLURM_JWT",
+        "WANDB_API_KEY",
     )
-}  # fmt: skip
+}
 """Variables of a user that must not affect a study."""
 
 
@@ -91,9 +100,10 @@ def test_every_strategy_counts_the_same_operations_for_a_sample(finished):
 def test_workers_that_sum_over_the_loopback_move_at_least_a_rings_bytes(finished):
     """A ring moves 2(n − 1)/n times the gradients from each of n workers (Patarasuk and Yuan, 2009)."""
     (result,) = [
-        item for item in results(finished[0]).values()
+        item
+        for item in results(finished[0]).values()
         if item["implementation"] == "horovod" and item["workers"] == 2 and item["seed"] == 0
-    ]  # fmt: skip
+    ]
     ring = 2 * 4 * result["parameters"] * result["updates"]
     assert ring < result["nodes"][0]["loopback_bytes"]
 
@@ -191,6 +201,25 @@ def test_a_study_killed_at_any_moment_leaves_no_worker_and_is_completed_later(tm
     assert done.stat().st_mtime_ns == when
 
 
+@pytest.mark.slow
+def test_a_study_in_the_background_ignores_ctrl_c_and_hangups_and_stops_on_request(tmp_path):
+    plan(tmp_path, {"multiworker-w2-s0": {"seconds": 300}})
+    file = write(tmp_path, ["multiworker"], (2,))
+    background = ["env", "--ignore-signal=INT,HUP"]  # as nohup scalestudy run … &
+    process = start("run", file, "--no-report", cwd=tmp_path, module="stand_in", before=background)
+    folder = tmp_path / "studies" / "study"
+    run = folder / "points/multiworker-w2-s0/run-1"
+    wait_for((run / "progress.json").exists, "a start", process)
+    wait_for(lambda: len(workers_of(folder)) == 2 * 2, "both workers, each below what sees its end", process)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        process.send_signal(number)
+    process.communicate(timeout=600)
+    assert process.returncode == 130
+    wait_for(lambda: not workers_of(folder), "the workers to end")
+    assert (run / "checkpoint.npz").exists()
+    assert json.loads((run / "failure.json").read_text())["signal"] == "SIGTERM"
+
+
 def test_workers_that_compute_end_with_their_study_too(tmp_path):
     process = start("run", write(tmp_path, ["multiworker"], (2,), epochs=500), "--no-report", cwd=tmp_path)
     folder = tmp_path / "studies" / "study"
@@ -276,17 +305,27 @@ def test_the_readmes_own_task_runs_as_written(tmp_path):
     task = next(block for block in code_blocks("python") if "def model(" in block)
     (tmp_path / "my_task.py").write_text(task)
     code, output = scalestudy(
-        "train", "--task", "my_task.py", "--epochs", 2, "--workers", 2, "--strategy", "virtual",
-        "--out", "run", cwd=tmp_path,
-    )  # fmt: skip
+        "train",
+        "--task",
+        "my_task.py",
+        "--epochs",
+        2,
+        "--workers",
+        2,
+        "--strategy",
+        "virtual",
+        "--out",
+        "run",
+        cwd=tmp_path,
+    )
     assert code == 0, output
     (result,) = results(tmp_path / "run").values()
     assert result["metric"] == "accuracy"
 
 
 def test_the_readmes_study_file_is_complete(tmp_path):
-    from scalestudy.study.expand import expand
-    from scalestudy.study.parse import load_study
+    from scalestudy.config.expand import expand
+    from scalestudy.config.parse import load_study
 
     text = next(block for block in code_blocks("toml") if "[sweep]" in block)
     (tmp_path / "study.toml").write_text(text)

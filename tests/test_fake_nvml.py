@@ -56,7 +56,10 @@ def test_another_process_finds_the_cards_that_were_written_for_it(tmp_path):
     result = written(tmp_path / "nvml", cards(2), driver="535.1")
     paths = os.pathsep.join([result, *filter(None, sys.path)])
     done = subprocess.run(
-        [sys.executable, "-c", program], env=os.environ | {"PYTHONPATH": paths},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.split() == ["535.1", "GPU-a0", "GPU-b1"]

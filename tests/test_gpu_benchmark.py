@@ -1,6 +1,9 @@
 """The table of `benchmarks/gpu.py`: ratios within a round, between rows of the same kind."""
 
+import importlib.util
 import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -15,12 +18,52 @@ import gpu_programs  # noqa: E402
 import loader  # noqa: E402
 from gpu_table import table  # noqa: E402
 from scalestudy.cluster.placement import Placement  # noqa: E402
-from scalestudy.study.strategies import traits  # noqa: E402
+from scalestudy.plugins.strategies import traits  # noqa: E402
 
 
 def row(way: str, strategy: str, workers: int, *rates: float, **phases: float) -> dict:
     named = {"model": "cnn", "way": way, "strategy": strategy, "workers": workers}
     return {**named, "rates": list(rates), "phases": phases}
+
+
+@pytest.mark.engine
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_pytorch_is_measured_row_by_row_with_nothing_but_pytorch_numpy_and_this_package(tmp_path):
+    absent = ["tensorflow", "polars", "altair", "vl_convert", "horovod", "torchvision"]
+    (tmp_path / "sitecustomize.py").write_text(f"import sys\nsys.modules.update(dict.fromkeys({absent}))\n")
+    arguments = {"engine": "torch", "device": "cpu", "model": "cnn", "rounds": 1, "precision": "float32"}
+    command = ["--small", *(f"--{name}={value}" for name, value in arguments.items())]
+    variables = {
+        "PYTHONPATH": os.pathsep.join(map(str, [tmp_path, *sys.path])),
+        "TORCHDYNAMO_DISABLE": "1",  # compiling takes minutes on a busy machine
+    }
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "gpu.py", *command],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    what = "cnn, float32, "
+    lines = [line.removeprefix(what) for line in done.stdout.splitlines() if line.startswith(what)]
+    rows = dict(line.split(": ", 1) for line in lines)
+    ways = ["ours", "plain", "plain, compiled"]
+    assert list(rows) == [
+        "device",
+        *(f"{way}, first three steps" for way in ways),
+        *ways,
+        "waits for the device in a step of ours",
+        "time of ours by operator",
+        "memory",
+        "any algorithms",
+        "deterministic algorithms",
+    ]
+    for way in ways:
+        assert all(float(number) > 0 for number in re.findall(r"\d+\.\d+", rows[way]))
+        assert rows[way].endswith("x plain")
+    assert "aten::" in rows["time of ours by operator"]
+    assert rows["deterministic algorithms"].startswith("the same bits")
 
 
 def test_ratios_are_taken_within_a_round_and_against_the_same_devices():
@@ -64,9 +107,11 @@ def test_other_programs_load_the_libraries_that_our_workers_load(monkeypatch):
     monkeypatch.setattr(gpu_programs.subprocess, "Popen", lambda command, env, **how: begun.append(env))
     monkeypatch.setattr(gpu_programs, "awaited", lambda processes, logs, what: 1.0)
     point = SimpleNamespace(
-        processes=1, workers=1, launch=SimpleNamespace(cpus_per_worker=1),
+        processes=1,
+        workers=1,
+        launch=SimpleNamespace(cpus_per_worker=1),
         traits=SimpleNamespace(workers_at_once=lambda workers: 1),
-    )  # fmt: skip
+    )
     assert gpu_programs.other("bare loop", {"engine": "tensorflow"}, point) == 1.0
     assert [(env["LD_LIBRARY_PATH"], env["RANK"]) for env in begun] == [("/kept", "0")]
     assert "SHADOW" not in begun[0]

@@ -12,23 +12,24 @@ import pytest
 
 from data_settings import data_of
 from paths import SMALL_UNET
-from scalestudy.data.splits.split import stored_split
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
+from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.run import run_point
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import parse_study
-from scalestudy.study.records import EpochRecord, Result
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import EpochRecord, Result
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.training.checkpoint import Position
 
 pytestmark = pytest.mark.engine
 
 SEVERAL = [
-    "multiworker", *(["horovod"] if horovod_built() else []),
+    "multiworker",
+    *(["horovod"] if horovod_built() else []),
     *(["ddp"] if importlib.util.find_spec("torch") else []),
-]  # fmt: skip
+]
 TEXT = """
 task = "{task}"
 [data]

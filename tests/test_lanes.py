@@ -17,7 +17,7 @@ def test_a_file_is_in_one_group_and_alone_if_none_names_it():
     assert lanes.group("slurm/test_check.py") == lanes.group("slurm/test_containers.py") == "slurm: checks"
     assert lanes.group("engines/tensorflow/test_new.py") == lanes.group("tasks/test_new.py") == "framework"
     assert lanes.group("training/test_equality.py") == "equality"
-    assert lanes.group("study/test_point.py") == "study/test_point.py"
+    assert lanes.group("config/test_point.py") == "config/test_point.py"
 
 
 def test_tests_on_a_cluster_share_it_with_others():
@@ -26,8 +26,8 @@ def test_tests_on_a_cluster_share_it_with_others():
 
 
 def test_long_groups_begin_before_all_others():
-    files = ("study/test_point.py", "tasks/test_iou.py", "slurm/test_check.py")
-    assert sorted(files, key=lanes.position)[-1] == "study/test_point.py"
+    files = ("config/test_point.py", "tasks/test_iou.py", "slurm/test_check.py")
+    assert sorted(files, key=lanes.position)[-1] == "config/test_point.py"
 
 
 def test_within_a_group_files_begin_as_they_are_named():

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from scalestudy import UNKNOWN_VERSION
+from scalestudy.util.version import UNKNOWN_VERSION
 
 PROJECT = Path(__file__).parents[1]
 FILES = ("pyproject.toml", "README.md", "LICENSE", ".git_archival.txt", ".gitattributes")
@@ -37,9 +37,14 @@ def environment() -> dict[str, str]:
 
 def run(*command: str | Path, cwd: Path, code: int = 0) -> "subprocess.CompletedProcess[str]":
     done = subprocess.run(
-        list(map(str, command)), cwd=cwd, env=environment(), capture_output=True, text=True, check=False,
+        list(map(str, command)),
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
         stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     assert done.returncode == code, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     return done
 
@@ -94,8 +99,7 @@ def test_an_archive_of_a_tag_knows_it_and_source_without_history_has_a_version_t
 
 
 def test_source_that_is_not_installed_has_a_version_too(tmp_path: Path):
-    (tmp_path / "scalestudy").mkdir()
-    shutil.copy(PROJECT / "src" / "scalestudy" / "__init__.py", tmp_path / "scalestudy")
+    shutil.copytree(PROJECT / "src" / "scalestudy", tmp_path / "scalestudy")
     program = "import sys; sys.path.insert(0, '.'); import scalestudy; print(scalestudy.__version__)"
     assert run(sys.executable, "-I", "-S", "-c", program, cwd=tmp_path).stdout.strip() == UNKNOWN_VERSION
 
@@ -133,8 +137,14 @@ def test_the_wheel_holds_all_files_of_the_package_its_licence_and_its_version(so
     assert "scalestudy-9.8.7.dist-info/licenses/LICENSE" in names
     about = zipfile.ZipFile(wheel).read("scalestudy-9.8.7.dist-info/METADATA").decode()
     assert set(re.findall(r"^Provides-Extra: (.+)$", about, re.MULTILINE)) == {
-        "cpu", "gpu", "gpu-volta", "dev", "docs", "onnx", "tensorboard", "tfds", "torch",
-    }  # fmt: skip
+        "cpu",
+        "gpu",
+        "gpu-volta",
+        "dev",
+        "docs",
+        "onnx",
+        "torch",
+    }
     for extra, brings in (("cpu", "tensorflow-cpu"), ("gpu", r"tensorflow\[and-cuda\]")):
         assert re.search(rf"^Requires-Dist: {brings}.*extra == \"{extra}\"$", about, re.MULTILINE)
 
@@ -173,13 +183,16 @@ def test_a_login_node_plans_a_study_and_says_how_to_get_what_it_cannot_run_witho
     installed: Path, tmp_path: Path
 ):
     run(installed / "python", "-c", "import tensorflow", cwd=tmp_path, code=1)
+    (tmp_path / "site.toml").write_text('partition = "gpu"\ncpus_per_node = 16\nenvironment = "~/venv"\n')
+    queued = '[launch]\non = "slurm"\nsite = "site.toml"\n[sweep]\nworkers = [1, 2]\n'
+    (tmp_path / "queued.toml").write_text(f'task = "cnn"\n{queued}')
+    planned = run(installed / "scalestudy", "submit", "queued.toml", "--dry-run", cwd=tmp_path)
+    assert "#SBATCH --partition=gpu\n" in planned.stdout
     run(installed / "scalestudy", "init", "study.toml", cwd=tmp_path)
-    planned = run(installed / "scalestudy", "run", "study.toml", "--dry-run", cwd=tmp_path)
-    assert "to run, results in studies/study" in planned.stdout
-    refused = run(installed / "scalestudy", "run", "study.toml", cwd=tmp_path, code=2)
+    refused = run(installed / "scalestudy", "run", "study.toml", "--dry-run", cwd=tmp_path, code=2)
     assert "Expected TensorFlow in this environment" in refused.stderr
     assert "pip install '.[cpu]'" in refused.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
+    assert {path.name for path in tmp_path.iterdir()} == {"site.toml", "queued.toml", "study.toml"}
 
 
 def test_a_login_node_makes_reports(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

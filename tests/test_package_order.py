@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import graphlib
 import importlib.util
 import os
 import re
@@ -13,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
+import scalestudy
 import synthetic
 
 SOURCE = Path(__file__).parents[1] / "src" / "scalestudy"
 FRAMEWORKS = {"tensorflow", "keras", "horovod", "torch", "jax"}
 ORDER = (
     *("cli", "features", "app", "report", "analysis", "training", "engines"),
-    *("launch", "tasks", "data", "measure", "cluster", "hardware", "study", "util"),
+    *("launch", "tasks", "data", "measure", "cluster", "hardware", "store", "config", "plugins", "util"),
 )
 """From top to bottom: a package imports only packages that follow it."""
 WITH_FRAMEWORK = {"engines", "tasks"}
@@ -56,9 +58,22 @@ def test_every_package_is_listed():
 def test_a_package_imports_only_packages_below_it():
     for place, package in enumerate(ORDER):
         for file in (SOURCE / package).rglob("*.py"):
-            used = {name.split(".")[1] for name in imports(file) if name.startswith("scalestudy.")}
+            # Also names for importing later, as in "scalestudy.tasks.cnn" and "scalestudy.worker:main".
+            later = {name for name in constants(file) if re.fullmatch(r"scalestudy(\.\w+){2,}(:\w+)?", name)}
+            later = set() if file.name == "modules.py" else later  # these become processes
+            used = {name.split(".")[1] for name in imports(file) | later if name.startswith("scalestudy.")}
             above = used & set(ORDER[:place])
             assert not above, f"{file.relative_to(SOURCE)} imports {above}"
+
+
+def test_no_imports_go_round_in_a_circle():
+    """Neither those inside functions nor those for annotations."""
+    files = {
+        ".".join(file.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in SOURCE.rglob("*.py")
+    }
+    graph = {name: imports(file) & files.keys() - {name} for name, file in files.items()}
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
 def test_what_is_started_as_a_process_is_named_in_one_place():
@@ -74,14 +89,15 @@ def test_what_is_started_as_a_process_is_named_in_one_place():
 
 
 def features() -> list[Path]:
-    return sorted(path for path in (SOURCE / "features").iterdir() if (path / "__init__.py").exists())
+    """Folders and single files."""
+    return sorted(path for path in (SOURCE / "features").iterdir() if not path.name.startswith("__"))
 
 
 def test_a_feature_imports_no_other_feature():
     for feature in features():
-        for file in feature.rglob("*.py"):
+        for file in feature.rglob("*.py") if feature.is_dir() else [feature]:
             used = {name for name in imports(file) if name.startswith("scalestudy.features.")}
-            others = {name for name in used if name.split(".")[2] != feature.name}
+            others = {name for name in used if name.split(".")[2] != feature.stem}
             assert not others, f"{file.relative_to(SOURCE)} imports {others}"
 
 
@@ -94,8 +110,7 @@ def test_the_core_works_without_features(tmp_path):
     tree, study = tmp_path / "scalestudy", tmp_path / "study"
     synthetic.write(study, "made", synthetic.seeded((1, 2), ("horovod",), 2))
     shutil.copytree(SOURCE, tree)
-    for feature in features():
-        shutil.rmtree(tree / "features" / feature.name)
+    shutil.rmtree(tree / "features")
     for file in tree.rglob("*.py"):
         lines = file.read_text().splitlines(keepends=True)
         file.write_text("".join(line for line in lines if '"scalestudy.features.' not in line))
@@ -103,18 +118,31 @@ def test_the_core_works_without_features(tmp_path):
         "import scalestudy.worker\n"
         "from scalestudy.analysis.read import read_study\n"
         "from scalestudy.cli import main\n"
-        "from scalestudy.report.sections import sections\n"
-        "from scalestudy.study.store import StudyFolder\n"
+        "from scalestudy.report.formats import sections\n"
+        "from scalestudy.store.study_folder import StudyFolder\n"
         f"assert sections(read_study(StudyFolder.open({str(study)!r})))\n"
         f"main(['report', {str(study)!r}])"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", program],
-        capture_output=True, text=True, check=False, env=environment, cwd=tmp_path,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "horovod" in done.stdout
+
+
+def test_a_package_of_other_authors_needs_only_public_names():
+    for name in scalestudy.__all__:
+        assert getattr(scalestudy, name).__doc__, name
+    for file in Path(__file__).parent.glob("plugins/brought/*.py"):
+        used = {name for name in imports(file) if name.startswith("scalestudy")}
+        names = {name for name in used if not name.startswith(("scalestudy.losses", "scalestudy.metrics"))}
+        assert names <= {"scalestudy", *(f"scalestudy.{name}" for name in scalestudy.__all__)}, file.name
 
 
 def test_a_login_node_needs_no_framework():

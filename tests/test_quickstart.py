@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import load_study
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import load_study
 
 ROOT = Path(__file__).parents[1]
 STUDY = ROOT / "examples" / "quickstart.toml"
@@ -17,8 +17,11 @@ def test_all_its_points_fit_two_cores_and_see_the_same_batches():
     study = load_study(STUDY)
     points = expand(study, gpus=0, cores=2)
     assert {(point.strategy, point.workers) for point in points} == {
-        ("native", 1), ("native", 2), ("horovod", 1), ("horovod", 2)
-    }  # fmt: skip
+        ("native", 1),
+        ("native", 2),
+        ("horovod", 1),
+        ("horovod", 2),
+    }
     assert len({point.global_batch for point in points}) == 1
     assert not any(point.oversubscribed for point in points)
     assert study.data.source is not None
@@ -31,24 +34,6 @@ def test_it_runs_beside_any_number_of_gpus_as_without_them(gpus):
     assert expand(study, gpus=gpus, cores=2, node_gpus=gpus) == expand(study, gpus=0, cores=2)
 
 
-@pytest.mark.parametrize("built", [True, False])
-def test_without_horovod_make_leaves_out_its_points_and_nothing_else(tmp_path, built):
-    root = tmp_path / "project"
-    (root / ".venv" / "bin").mkdir(parents=True)
-    (root / "environments").mkdir()
-    for name in ("Makefile", "examples/quickstart.toml", "examples/small_unet.py"):
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text((ROOT / name).read_text())
-    script(root / "environments" / "setup.sh", "")
-    script(root / ".venv" / "bin" / "python", f"exit {0 if built else 1}")
-    script(root / ".venv" / "bin" / "scalestudy", 'echo "$2"')
-    done = subprocess.run(["make", "-s", "quickstart"], cwd=root, capture_output=True, text=True, check=True)
-    study = load_study(root / done.stdout.strip())
-    assert study.sweep.strategy == (("native", "horovod") if built else ("native",))
-    assert Path(study.task) == root / "examples" / "small_unet.py"
-    assert ("Horovod is not built" in done.stderr) is not built
-
-
 def test_only_the_tests_ask_for_pytorch(tmp_path):
     (tmp_path / "environments").mkdir()
     (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text())
@@ -58,11 +43,15 @@ def test_only_the_tests_ask_for_pytorch(tmp_path):
         script(tmp_path / ".venv" / "bin" / name, "")
     asked = {
         target: subprocess.run(
-            ["make", "-s", target], cwd=tmp_path, capture_output=True, text=True, check=True,
+            ["make", "-s", target],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
             env={name: value for name, value in os.environ.items() if name != "TORCH"},
         ).stdout.splitlines()[0]
         for target in ("setup", "test", "test-fast")
-    }  # fmt: skip
+    }
     assert asked == {"setup": "setup.sh none", "test": "setup.sh auto", "test-fast": "setup.sh auto"}
 
 

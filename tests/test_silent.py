@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.splits.split import stored_split
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
+from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local.run import run_point
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import parse_study
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 pytestmark = pytest.mark.engine
 

@@ -53,9 +53,14 @@ def scalestudy(tmp_path_factory):
 
     def call(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
         done = subprocess.run(
-            [sys.executable, "-m", "scalestudy", *words], cwd=folder, text=True, capture_output=True,
-            env=os.environ | {"PYTHONPATH": path}, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+            [sys.executable, "-m", "scalestudy", *words],
+            cwd=folder,
+            text=True,
+            capture_output=True,
+            env=os.environ | {"PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout, done.stderr
 

@@ -11,37 +11,54 @@ import pytest
 from fake_nvml import GPU_IS_LOST, cards, written
 from scalestudy import worker
 from scalestudy.cluster import environment
-from scalestudy.study.point import Point
-from scalestudy.study.run_folder import write_point
+from scalestudy.config.point import Point
+from scalestudy.config.task_sources import digests, source_files
+from scalestudy.store.run_folder import write_point
 from scalestudy.util import modules
 
 SOURCE = Path(__file__).parents[1] / "src"
 
 
-def worked(path, gpus, device="gpu", driver="580.1", **variables):
+def worked(path, gpus, device="gpu", driver="580.1", code=1, task="cnn", sources=None, **variables):
     """Run a worker of one GPU that must fail, on a machine with these GPUs; return its output and logs."""
     folder = path / "run-1"
     folder.mkdir()
-    point = Point.model_validate({
-        "name": "single-w1-s0", "study": "test", "task": "cnn", "strategy": "single", "workers": 1, "seed": 0,
-        "data": {"source": "digits"},
-        "train": {
-            "epochs": 1, "batch_size": 8, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "linear",
-        },
-        "terms": {"implementation": "single", "launch": {"device": device}},
-        "files": {"prepared": str(path), "split": str(path / "split.json")},
-    })  # fmt: skip
+    point = Point.model_validate(
+        {
+            "name": "single-w1-s0",
+            "study": "test",
+            "task": task,
+            "strategy": "single",
+            "workers": 1,
+            "seed": 0,
+            "sources": sources or {},
+            "data": {"source": "digits"},
+            "train": {
+                "epochs": 1,
+                "batch_size": 8,
+                "optimizer": "sgd",
+                "learning_rate": 0.1,
+                "schedule": "linear",
+            },
+            "terms": {"implementation": "single", "launch": {"device": device}},
+            "files": {"prepared": str(path), "split": str(path / "split.json")},
+        }
+    )
     write_point(folder / "point.json", point)
     shown = {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": ""} | variables
     kept = {key: value for key, value in os.environ.items() if key not in shown}
     paths = [written(path / "nvml", gpus, driver=driver), str(SOURCE), os.environ.get("PYTHONPATH", "")]
     variables = {"PYTHONPATH": os.pathsep.join(paths), **variables}
     done = subprocess.run(
-        [sys.executable, "-m", modules.WORKER, str(folder)], env=kept | variables, cwd=folder,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", modules.WORKER, str(folder)],
+        env=kept | variables,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     logs = "".join(log.read_text() for log in folder.glob("logs/*.log"))
-    assert not (folder / "result.json").exists() and done.returncode == 1
+    assert not (folder / "result.json").exists() and done.returncode == code
     return done.stdout + done.stderr + logs
 
 
@@ -58,6 +75,16 @@ def test_a_reserved_gpu_that_was_lost_is_named(tmp_path):
     one, two = cards(2)
     two.fails = {"*": GPU_IS_LOST}
     assert "no GPU-b1" in worked(tmp_path, [one, two], SCALESTUDY_GPUS="GPU-a0,GPU-b1")
+
+
+def test_a_task_file_that_was_edited_after_its_run_was_submitted_is_not_trained(tmp_path):
+    task = tmp_path / "own.py"
+    task.write_text("import tensorflow\nact = 'gelu'\n")
+    sources = digests(source_files(str(task)))
+    task.write_text("import tensorflow\nact = 'relu'\n")
+    text = worked(tmp_path, [], "cpu", code=2, task=str(task), sources=sources)
+    assert f"edited ones: {task}" in text
+    assert "tensorflow" not in text.lower()
 
 
 @pytest.mark.engine

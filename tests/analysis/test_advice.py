@@ -47,29 +47,6 @@ def test_oversubscribed_points_are_left_open_with_their_reason():
     )
 
 
-def test_seeds_that_would_settle_the_decision_are_asked_for():
-    found = advise(
-        [
-            *(
-                synthetic.run("horovod", 1, s, throughput=t, samples=200_000)
-                for s, t in enumerate((98, 100, 102))
-            ),
-            *(
-                synthetic.run("horovod", 8, s, throughput=t, samples=200_000)
-                for s, t in enumerate((560, 600, 690))
-            ),
-        ]
-    )
-    assert any(f"{found.price.seeds} seeds" in question for question in found.open_questions)
-
-
-def test_virtual_workers_tell_how_far_quality_holds():
-    runs = [*several("virtual", 1, 90), *several("virtual", 4, 90), *several("virtual", 14, 90, quality=0.8)]
-    found = advise(runs)
-    assert found.choice is None
-    assert any("from 14 workers on" in sentence for sentence in found.sentences)
-
-
 def test_of_an_unknown_direction_the_advice_says_what_to_declare():
     found = advise(
         [*several("horovod", 1, 100, metric="badness"), *several("horovod", 4, 390, metric="badness")]
@@ -103,6 +80,16 @@ def test_runs_that_were_taken_row_by_row_leave_drift_open():
     blocks, rows = (advise(taken(order)).open_questions for order in ("blocks", "rows"))
     assert len(rows) == len(blocks) + 1
     assert "--order blocks" in rows[-1]
+
+
+def test_a_quality_with_initial_statistics_of_batch_norm_is_warned_of_first():
+    def held(share):
+        runs = series("native", NATIVE)
+        return [replace(r, result=r.result.model_copy(update={"initial_statistics": share})) for r in runs]
+
+    (warning, *others), known = (advise(held(share)).open_questions for share in (0.58, 0.009))
+    assert "updates: moving statistics still hold 58 % of their initial values" in warning
+    assert others == list(known)
 
 
 def test_a_choice_that_is_held_against_another_engine_says_so():

@@ -1,55 +1,44 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from scalestudy.analysis.blocks import contrast, pooled, spread
+import scalestudy.analysis.blocks as analysis_blocks
+from scalestudy.analysis.blocks import PRIOR, contrast, design_of, spread
 
 
 def table(values):
-    """Return rows by index; each row maps block to value."""
-    return {place: dict(enumerate(row)) for place, row in enumerate(np.asarray(values, float).tolist())}
+    """Return rows; each maps block to value."""
+    return [dict(enumerate(row)) for row in np.asarray(values, float).tolist()]
 
 
-def least_squares(rows):
-    """Return residual squares and degrees of freedom of row + block, from a dummy-variable matrix."""
-    rows = list(rows.values())
-    blocks = sorted({block for row in rows for block in row})
-    observed = [(i, blocks.index(block), value) for i, row in enumerate(rows) for block, value in row.items()]
-    design = np.zeros((len(observed), len(rows) + len(blocks)))
-    for place, (row, block, _) in enumerate(observed):
-        design[place, row] = design[place, len(rows) + block] = 1
-    y = np.array([value for *_, value in observed])
-    solution, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
-    left = y - design @ solution
-    return float(left @ left), len(y) - int(rank)
+def residual_mean_square(values):
+    """Return the residual mean square of row + block for a complete table [rows, blocks]."""
+    values = np.asarray(values, float)
+    left = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
+    rows, blocks = values.shape
+    return float((left**2).sum()) / ((rows - 1) * (blocks - 1))
 
 
-@given(rows=st.integers(2, 6), blocks=st.integers(2, 5), seed=st.integers(0, 999), missing=st.integers(0, 4))
-def test_the_residual_is_that_of_least_squares_with_missing_runs_too(rows, blocks, seed, missing):
+@given(rows=st.integers(2, 6), blocks=st.integers(2, 5), seed=st.integers(0, 999))
+def test_the_common_variance_is_the_residual_mean_square_unless_a_row_is_wild(rows, blocks, seed):
     generator = np.random.default_rng(seed)
-    values = table(generator.normal(size=(rows, blocks)) + 5 * generator.normal(size=(1, blocks)))
-    for _ in range(missing):
-        values[generator.integers(rows)].pop(int(generator.integers(blocks)), None)
-    values = {key: row for key, row in values.items() if len(row) > 1}
-    found = pooled(values)
-    if not values:
-        assert found is None
-        return
-    squares, freedom = least_squares({key: values[key] for key in found.rows})
-    if freedom == 0:
-        assert found.residual is None
-        return
-    assert found.residual.freedom == freedom
-    assert found.residual.value * freedom == pytest.approx(squares, rel=1e-6, abs=1e-9)
+    values = generator.normal(size=(rows, blocks)) + 5 * generator.normal(size=(1, blocks))
+    with patch.object(analysis_blocks, "WIDEST", np.inf):
+        found = design_of(table(values))
+    assert found.residual.value == pytest.approx(residual_mean_square(values), rel=1e-6)
+    assert found.residual.freedom == pytest.approx((rows - 1) * (blocks - 1))
+    assert design_of(table(values)).residual.value <= found.residual.value * (1 + 1e-9)
 
 
 def test_a_pair_alone_is_compared_by_the_paired_t_test():
     ours, theirs = [9.8, 10.1, 10.4, 9.9], [9.1, 9.9, 9.6, 9.7]
     rows = table([ours, theirs])
     expected = stats.ttest_rel(ours, theirs)
-    found = contrast(rows[0], rows[1], *[pooled(rows)] * 2)
+    found = contrast(rows[0], rows[1], *[design_of(rows)] * 2)
     assert found.p_value == pytest.approx(expected.pvalue)
     interval = expected.confidence_interval(0.95)
     assert (found.estimate.low, found.estimate.high) == pytest.approx((interval.low, interval.high))
@@ -67,55 +56,62 @@ def test_what_blocks_share_cancels():
     generator = np.random.default_rng(5)
     quiet = generator.normal(0, 0.01, (4, 3))
     shared = quiet + generator.normal(0, 10, (1, 3))
-    of = [contrast(rows[1], rows[0], *[pooled(rows)] * 2) for rows in (table(quiet), table(shared))]
+    of = [contrast(rows[1], rows[0], *[design_of(rows)] * 2) for rows in (table(quiet), table(shared))]
     assert of[1].change == pytest.approx(of[0].change)
     assert of[1].error == pytest.approx(of[0].error)
 
 
-def test_the_residual_of_all_rows_narrows_the_interval_of_a_pair():
+def test_other_rows_narrow_the_interval_of_a_pair():
     generator = np.random.default_rng(1)
     rows = table(generator.normal(size=(8, 2)))
-    alone, among = contrast(rows[1], rows[0]), contrast(rows[1], rows[0], *[pooled(rows)] * 2)
-    assert (alone.freedom, among.freedom) == (1, 7)
+    alone, among = contrast(rows[1], rows[0]), contrast(rows[1], rows[0], *[design_of(rows)] * 2)
+    assert (alone.freedom, among.freedom) == (1, 1 + PRIOR)
     assert among.estimate.half_width < alone.estimate.half_width
 
 
-def test_a_pair_that_differs_more_than_the_others_keeps_its_own_variance():
-    rows = table([[0, 0.1, 0], [0, 0, 0.1], [0.1, 0, 0], [0, 0.4, -0.4]])
-    design = pooled(rows)
-    assert design.rows == {0, 1, 2, 3}
-    own = contrast(rows[3], rows[0])
-    assert contrast(rows[3], rows[0], design, design).error == pytest.approx(own.error)
+def test_variances_are_moderated_by_smyths_formula():
+    values = [[9.8, 10.1, 10.4, 9.9], [9.1, 9.9, 9.6, 9.7], [9.0, 9.6, 9.9, 9.2], [8.2, 9.0, 9.1, 8.8]]
+    rows = table(values)
+    design = design_of(rows)
+    own = np.var(np.subtract(values[1], values[0]), ddof=1) / 2
+    moderated = (PRIOR * residual_mean_square(values) + 3 * own) / (PRIOR + 3)
+    found = contrast(rows[1], rows[0], design, design)
+    assert found.error == pytest.approx(np.sqrt(2 * moderated / 4))
+    assert found.freedom == PRIOR + 3
 
 
-def test_a_wild_row_leaves_the_design_to_the_others():
+def test_one_low_seed_elsewhere_does_not_widen_the_interval_of_equal_rows():
+    low = [[0.95, 0.95, 0.95]] * 3 + [[0.95, 0.95, 0.70]]
+    rows = table(low)
+    design = design_of(rows)
+    assert contrast(rows[1], rows[0], design, design).error == 0
+    assert contrast(rows[3], rows[0], design, design).estimate.half_width > 0.1
+
+
+def test_a_wild_row_widens_the_intervals_of_others_little():
     generator = np.random.default_rng(2)
     quiet = generator.normal(size=(6, 4))
-    design = pooled(table(np.vstack([quiet, 1000 * generator.normal(size=(1, 4))])))
-    assert design.rows == set(range(6))
-    assert design == pooled(table(quiet))
+    wild = design_of(table(np.vstack([quiet, 1000 * generator.normal(size=(1, 4))])))
+    assert wild.residual.value < 5 * design_of(table(quiet)).residual.value
 
 
-def test_a_row_outside_of_the_design_is_compared_by_its_own_pairs_from_either_side():
-    generator = np.random.default_rng(2)
-    rows = table(np.vstack([generator.normal(size=(6, 4)), 1000 * generator.normal(size=(1, 4))]))
-    design = pooled(rows)
-    there, back = contrast(rows[0], rows[6], design, None), contrast(rows[6], rows[0], None, design)
-    assert there.freedom == back.freedom == 3
-    assert there.error == pytest.approx(back.error) == pytest.approx(contrast(rows[0], rows[6]).error)
-
-
-def test_where_no_others_spread_nothing_stands_apart():
-    """Three equal rows of a metric with few samples, and one row that differs by one sample."""
-    assert pooled(table([[1, 1, 1], [1, 1, 1], [1, 1, 1], [1, 0.98, 1]])).rows == {0, 1, 2, 3}
-
-
-def test_one_run_gives_no_interval_among_whatever_rows():
-    rows = table([[1, 2, 3], [2, 3, 5]])
-    assert spread([1.0], pooled(rows)) is None
-    assert contrast({0: 1.0}, rows[0], *[pooled(rows)] * 2).error is None
+def test_one_run_has_the_common_variance_of_the_other_rows():
+    rows = table([[1, 2, 3.1], [2, 3, 5], [2, 4, 4.5]])
+    design = design_of(rows)
+    assert spread([1.0], design).value == design.within.value
+    assert spread([1.0], None) is None
+    single = contrast({0: 1.0}, rows[0], design, design)
+    assert (single.pairs, single.freedom) == (1, PRIOR)
+    assert single.error == pytest.approx(np.sqrt(2 * design.residual.value))
+    assert contrast({9: 1.0}, rows[0], design, design).pairs == 0
+    assert contrast({0: 1.0}, rows[0]).error is None
 
 
 def test_equal_runs_have_a_spread_of_exactly_zero():
-    found = pooled(table(np.ones((4, 2)) * [[1.0], [2.0], [3.0], [0.1 + 0.2]]))
+    found = design_of(table(np.ones((4, 2)) * [[1.0], [2.0], [3.0], [0.1 + 0.2]]))
     assert found.within.value == found.residual.value == 0
+
+
+def test_rows_that_share_no_blocks_have_no_residual():
+    assert design_of([{0: 1.0, 1: 2.0}, {2: 1.5, 3: 2.0}]).residual is None
+    assert design_of([{0: 1.0}, {0: 2.0}]) is None

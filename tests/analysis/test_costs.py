@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import synthetic
-from scalestudy.study.usage import GpuUse, NodeUse, ProcessUse
+from scalestudy.store.usage import GpuUse, NodeUse, ProcessUse
 
 NODE = {"sent_bytes": 10, "received_bytes": 30, "loopback_bytes": 7, "cpu_joules": 7200.0}
 
@@ -16,8 +16,10 @@ def run(seed=0, *, workers=2, unmeasured=None, devices=None, **changes):
     usage = {
         "processes": [ProcessUse(rank=r, read_bytes=100, written_bytes=8) for r in range(workers)],
         "nodes": [NodeUse(rank=r, **NODE) for r in range(workers)],
-        "usage_of": "run", "wall_seconds": 3600.0, **changes,
-    }  # fmt: skip
+        "usage_of": "run",
+        "wall_seconds": 3600.0,
+        **changes,
+    }
     rank = synthetic.rank(workers).model_copy(update={"unmeasured": unmeasured or {}})
     if devices:
         rank = rank.model_copy(update={"devices": devices, "device_uuids": ["GPU-0"] * len(devices)})

@@ -5,7 +5,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.divergence import failures, scatter
 from scalestudy.analysis.runs import sense_of
-from scalestudy.study.metrics import Sense
+from scalestudy.config.metrics import Sense
 
 NAN, INF = math.nan, math.inf
 

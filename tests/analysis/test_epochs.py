@@ -6,16 +6,23 @@ import os
 import pytest
 
 from scalestudy.analysis.epochs import read_epochs
-from scalestudy.study.records import EpochRecord
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.records import EpochRecord
+from scalestudy.store.run_folder import RunFolder
 
 
 def epoch(number: int, **changes: object) -> EpochRecord:
     values = {
-        "epoch": number, "steps": 2, "samples": 16, "learning_rate": 0.1, "loss": 1.0 / number,
-        "train_seconds": 1.0, "input_seconds": 0.0, "elapsed_training_seconds": float(number),
-        "validation": {"loss": 1.0, "accuracy": 0.5} if number % 2 else {}, "resumed": number == 3,
-    }  # fmt: skip
+        "epoch": number,
+        "steps": 2,
+        "samples": 16,
+        "learning_rate": 0.1,
+        "loss": 1.0 / number,
+        "train_seconds": 1.0,
+        "input_seconds": 0.0,
+        "elapsed_training_seconds": float(number),
+        "validation": {"loss": 1.0, "accuracy": 0.5} if number % 2 else {},
+        "resumed": number == 3,
+    }
     return EpochRecord(**{**values, **changes})
 
 

@@ -10,9 +10,9 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.remaining import remaining
 from scalestudy.analysis.runs import key_of
 from scalestudy.analysis.table import records, runs_table
+from scalestudy.config.expand import RunOrder, expand
+from scalestudy.config.parse import parse_study
 from scalestudy.launch.base import PointStatus
-from scalestudy.study.expand import RunOrder, expand
-from scalestudy.study.parse import parse_study
 from synthetic_result import result_of
 
 FOLDS = (0.80, 0.90, 0.95, 0.85, 0.88)
@@ -80,8 +80,16 @@ def test_folds_splits_and_seeds_pair_by_all():
 
 
 def planned():
-    lines = ['task = "cnn"', "[data]", "folds = 3", "[sweep]", 'strategy = ["native"]', "workers = [1, 2, 4]",
-             "seed = [0, 1]", '"data.fold" = [0, 1, 2]']  # fmt: skip
+    lines = [
+        'task = "cnn"',
+        "[data]",
+        "folds = 3",
+        "[sweep]",
+        'strategy = ["native"]',
+        "workers = [1, 2, 4]",
+        "seed = [0, 1]",
+        '"data.fold" = [0, 1, 2]',
+    ]
     return expand(parse_study("\n".join(lines), Path("study.toml")), gpus=0, cores=64)
 
 

@@ -11,14 +11,19 @@ from scalestudy.analysis.peaks import device_peak, may_have_tf32
 @pytest.mark.parametrize(
     ("name", "kind", "tera"),
     [
-        ("Tesla V100-SXM2-16GB", "float16", 125), ("Tesla V100-PCIE-32GB", "float16", 112),
-        ("NVIDIA A100-SXM4-80GB", "tf32", 156), ("NVIDIA A100 80GB PCIe", "bfloat16", 312),
-        ("NVIDIA H100 80GB HBM3", "float32", 67), ("NVIDIA H200 NVL", "bfloat16", 835.5),
-        ("NVIDIA A100-SXM-64GB", "tf32", 179), ("NVIDIA GB200", "bfloat16", 2500),
-        ("AMD Instinct MI300A", "tf32", 490.3), ("NVIDIA L40", "float16", 181.05),
+        ("Tesla V100-SXM2-16GB", "float16", 125),
+        ("Tesla V100-PCIE-32GB", "float16", 112),
+        ("NVIDIA A100-SXM4-80GB", "tf32", 156),
+        ("NVIDIA A100 80GB PCIe", "bfloat16", 312),
+        ("NVIDIA H100 80GB HBM3", "float32", 67),
+        ("NVIDIA H200 NVL", "bfloat16", 835.5),
+        ("NVIDIA A100-SXM-64GB", "tf32", 179),
+        ("NVIDIA GB200", "bfloat16", 2500),
+        ("AMD Instinct MI300A", "tf32", 490.3),
+        ("NVIDIA L40", "float16", 181.05),
         ("Tesla T4", "float32", 8.1),
     ],
-)  # fmt: skip
+)
 def test_a_card_is_known_by_its_whole_name(name, kind, tera):
     assert device_peak(name, kind) == tera * 1e12
 
@@ -26,10 +31,13 @@ def test_a_card_is_known_by_its_whole_name(name, kind, tera):
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "float32"), ("Tesla V100-SXM2-16GB", "tf32"),
-        ("NVIDIA T400", "float32"), ("NVIDIA H20", "float32"), ("", "float32"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "float32"),
+        ("Tesla V100-SXM2-16GB", "tf32"),
+        ("NVIDIA T400", "float32"),
+        ("NVIDIA H20", "float32"),
+        ("", "float32"),
     ],
-)  # fmt: skip
+)
 def test_no_peak_is_guessed(name, kind):
     assert device_peak(name, kind) is None
 

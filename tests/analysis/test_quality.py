@@ -4,15 +4,16 @@ import numpy as np
 import pytest
 
 import synthetic
+from elsewhere import foreign
 from scalestudy.analysis.blocks import contrast
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import MARGIN, accepted_loss, decide, judge
 from scalestudy.analysis.runs import grouped, key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.study.metrics import Sense
-from scalestudy.study.quality_margin import QualityMargin
+from scalestudy.config.metrics import Sense
+from scalestudy.config.quality_margin import QualityMargin
 
-SHARE, ERROR = Sense("higher", bounded=True), Sense("lower", bounded=True)
+SHARE, ERROR = Sense("higher", bounded=True, whole=1.0), Sense("lower", bounded=True, whole=1.0)
 
 
 def verdict(reference, values, strategy="horovod", reference_strategy="horovod", **options):
@@ -30,7 +31,8 @@ def verdict(reference, values, strategy="horovod", reference_strategy="horovod",
         ([0.950, 0.951, 0.949], [0.951, 0.950, 0.952], "no-worse"),
         ([0.95, 0.951, 0.949], [0.90, 0.905, 0.895], "worse"),
         ([0.90, 0.901, 0.899], [0.95, 0.951, 0.949], "no-worse"),
-        ([0.95, 0.951], [0.5], "unclear"),  # one run
+        ([0.95], [0.5], "unclear"),  # single runs
+        ([0.95, 0.955], [0.9], "unclear"),  # one run, beside another row's spread
         ([0.95, 0.90], [0.94, 0.91], "unclear"),  # a wide interval
         ([0.95, 0.951], [0.95, math.nan], "diverged"),
         ([0.95, 0.951, 0.949], [0.96, 0.3, 0.96], "collapsed"),
@@ -75,6 +77,35 @@ def test_accuracy_and_error_rate_of_one_model_have_one_margin():
     assert verdict([0.9905, 0.9906, 0.9904], [0.975, 0.9751, 0.9749], metric="accuracy").kind == "worse"
     errors = [0.0095, 0.0096, 0.0094], [0.025, 0.0251, 0.0249]
     assert verdict(*errors, metric="badness", better="lower").kind == "worse"
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "error"])
+def test_a_percentage_has_the_margin_of_the_share(metric):
+    shares = [0.9905, 0.9906, 0.9904], [0.975, 0.9751, 0.9749]
+    if metric == "error":
+        shares = [[1 - share for share in row] for row in shares]
+    percent = [[100 * share for share in row] for row in shares]
+    kinds = {verdict(*rows, metric=metric).kind for rows in (shares, percent)}
+    assert kinds == {"worse"}
+
+
+def test_an_error_rate_and_an_r2_near_zero_have_absolute_margins():
+    errors = [0.0095, 0.0096, 0.0094], [0.0135, 0.0136, 0.0134]
+    assert verdict(*errors, metric="error").kind == "no-worse"
+    assert verdict([0.01, 0.011, 0.009], [0.005, 0.006, 0.004], metric="r2").kind == "no-worse"
+
+
+def test_a_loss_within_the_margin_is_named_as_one():
+    lost = verdict([0.90, 0.901, 0.899], [0.89, 0.891, 0.889])
+    assert (lost.kind, lost.sentence) == ("no-worse", "worse by 0.010 to 0.010, within the accepted 0.020")
+
+
+def test_an_imported_metric_of_unknown_scale_has_no_verdict_without_a_margin():
+    known = {"metric": "badness", "better": "lower"}
+    runs = [foreign(n, line=n, quality=quality, **known) for n, quality in ((1, 0.0095), (4, 0.0135))]
+    assert judge(key_of("horovod", 4, {}), measure(grouped(runs))).kind == "no-margin"
+    margin = QualityMargin(0.01)
+    assert judge(key_of("horovod", 4, {}), measure(grouped(runs)), margin).kind == "unclear"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 import synthetic
-from scalestudy.analysis.read import read_study
-from scalestudy.launch.status import KILLED
+from scalestudy.analysis.read import read_study, runs_of
+from scalestudy.launch.status import KILLED, study_status
 
 
 def test_a_folder_is_read_with_its_runs_ranks_and_failures(tmp_path):
@@ -17,6 +19,18 @@ def test_a_folder_is_read_with_its_runs_ranks_and_failures(tmp_path):
     assert [points[name].state for name in names] == ["failed", "missing", "running"]
     assert points["horovod-w8-s2"].reason.startswith("Rank 3 was ended by signal 9")
     assert points["horovod-w16-s0"].folder is None
+
+
+def test_a_run_counts_for_every_point_with_the_same_training(tmp_path):
+    folder = synthetic.write(tmp_path / "study", "made", synthetic.seeded((1,), ("horovod",)), [])
+    status, *_ = study_status(folder).points
+    rules = [{"train.learning_rate_scaling": rule} for rule in ("none", "sqrt")]
+    point = status.point.model_copy(update={"also": (rules[1],)})
+    result = status.result.model_copy(update={"swept": rules[0]})
+    one, other = runs_of(replace(status, point=point, result=result), folder.path)
+    assert [run.result.swept for run in (one, other)] == rules
+    assert other.result.name == "horovod-w1-s0-learning_rate_scaling=sqrt"
+    assert one.result.quality == other.result.quality
 
 
 def test_a_folder_without_results_is_read_too(tmp_path):

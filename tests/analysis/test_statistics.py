@@ -1,6 +1,5 @@
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,23 +36,6 @@ def test_the_p_value_is_below_five_per_cent_where_the_interval_leaves_zero_out()
     for change in (0.1, 0.5, 1.0, 2.0, 4.0):
         contrast = Contrast(change, error=0.4, freedom=5, pairs=3)
         assert (contrast.p_value < 0.05) == (not contrast.estimate.contains(0.0))
-
-
-def test_more_pairs_settle_a_smaller_distance_and_as_many_as_asked_for_do():
-    seen = Contrast(0.1, error=0.05, freedom=6, pairs=3)
-    assert seen.pairs_to_settle(1.0) == 3  # already settled
-    few, many = seen.pairs_to_settle(0.08), seen.pairs_to_settle(0.04)
-    assert 3 < few < many <= 50
-    assert seen.pairs_to_settle(1e-4) is None
-    assert Contrast(0.1).pairs_to_settle(0.1) is None
-    generator = np.random.default_rng(3)
-    pairs = Contrast(0.2, error=0.1, freedom=4, pairs=3).pairs_to_settle(0.2)
-    left_out = 0
-    for _ in range(400):
-        changes = generator.normal(0.2, 0.1 * np.sqrt(3), pairs)
-        error = changes.std(ddof=1) / np.sqrt(pairs)
-        left_out += Contrast(changes.mean(), error, pairs - 1, pairs).estimate.low > 0
-    assert left_out > 0.4 * 400
 
 
 def test_corrected_p_values_are_those_of_holm():

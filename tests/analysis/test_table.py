@@ -36,8 +36,9 @@ def test_rows_say_whether_workers_took_steps_together_and_how_many_were_lost():
         synthetic.summarise([synthetic.run("horovod", 2), lost, synthetic.run("parameter-server", 2, 1)])
     )
     assert {(row["strategy"], row["synchronous"], row["workers_lost"]) for row in rows} == {
-        ("horovod", True, 0), ("parameter-server", False, 1),
-    }  # fmt: skip
+        ("horovod", True, 0),
+        ("parameter-server", False, 1),
+    }
 
 
 def test_one_run_leaves_every_interval_empty():

@@ -1,5 +1,6 @@
 """Data before a run: prepared or found once, skipped files listed, results kept outside the data set."""
 
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from scalestudy.app.listener import Listener
 from scalestudy.app.prepare import prepared, prepared_ahead
 from scalestudy.app.run import dry_run
 from scalestudy.app.survey import request_of, survey
+from scalestudy.config.settings import LaunchSettings
 from scalestudy.data.sources.digits import Digits
 from scalestudy.util.errors import UserError
 
@@ -50,10 +52,10 @@ def study(tmp_path: Path) -> Path:
 
 def test_what_is_left_out_is_told_when_preparing_and_when_found_again(study: Path) -> None:
     request = request_of(study)
-    result, place = survey(request), request.study.place
+    result = survey(request)
     for take, times in ((prepared, 1), (prepared, 1), (prepared_ahead, 0)):
         ear = Ear()
-        points = take(result.points, "classes", request.base, place, ear)
+        points = take(result.points, "classes", request.base, request.study, ear)
         assert ear.notes == LEFT_OUT
         assert len(ear.prepared) == times
         assert len(points) == 2 and len({point.files for point in points}) == 1
@@ -65,7 +67,7 @@ def test_classes_without_a_training_sample_are_told(study: Path) -> None:
         Image.new("L", (8, 8)).save(study.parent / "set" / f"c{number}" / "0.png")
     study.write_text(study.read_text().replace("[sweep]", "validation = 0.5\n[sweep]"))
     request, ear = request_of(study), Ear()
-    prepared(survey(request).points, "classes", request.base, request.study.place, ear)
+    prepared(survey(request).points, "classes", request.base, request.study, ear)
     assert "no training sample of 4 of 10 classes" in ear.notes[1]
 
 
@@ -85,7 +87,7 @@ def test_a_dry_run_refuses_data_that_a_run_would_refuse(study: Path) -> None:
 
 def test_a_dry_run_refuses_a_batch_beyond_the_samples_that_are_prepared(study: Path) -> None:
     request = request_of(study)
-    prepared(survey(request).points, "classes", request.base, request.study.place, Listener())
+    prepared(survey(request).points, "classes", request.base, request.study, Listener())
     assert list(dry_run(request_of(study)))
     study.write_text(study.read_text().replace("batch_size = 1", "batch_size = 4096"))
     with pytest.raises(UserError, match="4096"):
@@ -111,7 +113,7 @@ def test_results_inside_the_source_are_refused(study: Path, out: str) -> None:
 
 def test_results_among_the_prepared_sets_are_refused(study: Path) -> None:
     request = request_of(study)
-    (point, _) = prepared(survey(request).points, "classes", request.base, request.study.place, Listener())
+    (point, _) = prepared(survey(request).points, "classes", request.base, request.study, Listener())
     for out in ("cache", f"{point.files.prepared}/results"):
         with pytest.raises(UserError, match="in the prepared data sets"):
             survey(request_of(study, study.parent / out))
@@ -132,10 +134,10 @@ def test_what_is_fetched_is_told_before_it_is_prepared_and_not_again(study: Path
     monkeypatch.setattr(Digits, "fetch", fetch, raising=False)
     study.write_text(TEXT.format(source="digits"))
     request = request_of(study)
-    result, place = survey(request), request.study.place
+    result = survey(request)
     for expected in ([("digits.zip", 7, 7)], []):
         ear = Ear()
-        prepared(result.points, "classes", request.base, place, ear)
+        prepared(result.points, "classes", request.base, request.study, ear)
         assert ear.downloaded == expected
 
 
@@ -149,7 +151,7 @@ def test_a_set_that_is_kept_encoded_is_told_before_and_after_it_is_prepared(
     list(dry_run(request_of(study), listener=foretold))
     request = request_of(study)
     for take, ear in ((prepared, ready), (prepared_ahead, result)):
-        take(survey(request).points, "classes", request.base, request.study.place, ear)
+        take(survey(request).points, "classes", request.base, request.study, ear)
     assert foretold.notes[1].startswith("set: stored encoded, ")
     assert ready.notes[1].startswith("set: stored encoded, ")
     assert 'storage = "arrays" under [data]' in ready.notes[1]
@@ -160,7 +162,7 @@ def with_train(study: Path, lines: str) -> list:
     """Return the points of the study with these lines added to [train], after preparing its data."""
     study.write_text(study.read_text() + lines)
     request = request_of(study)
-    return prepared(survey(request).points, "classes", request.base, request.study.place, Ear())
+    return prepared(survey(request).points, "classes", request.base, request.study, Ear())
 
 
 def test_class_weights_are_known_once_the_data_is_prepared_and_make_no_other_point(study: Path) -> None:
@@ -180,7 +182,6 @@ def test_class_weights_are_known_once_the_data_is_prepared_and_make_no_other_poi
             "2 class weights, some above 0, one for each class",
             "[1.0, 2.0, 3.0] (study.toml, line 10)",
         ),
-        ('metrics = ["f1", "object_ap"]', "masks (a class for each pixel)", "sample (study.toml, line 10)"),
         (
             'class_weights = [1, 2]\nloss = "dice"',
             "a loss that takes class weights",
@@ -194,3 +195,22 @@ def test_what_does_not_fit_the_data_is_refused_before_anything_starts(
     with pytest.raises(UserError) as error:
         with_train(study, lines + "\n")
     assert error.value.expected.startswith(expected) and error.value.received.endswith(received)
+
+
+@pytest.mark.slow
+def test_a_reader_that_gives_nothing_is_ended_within_the_progress_timeout_of_the_study(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "task.py").write_text("kind = 'custom'\ndef read(data):\n    while True: pass\n")
+    file = tmp_path / "study.toml"
+    file.write_text(
+        'task = "task.py"\n[data]\nread = "task.py"\ncache = "cache"\n[sweep]\nworkers = 1\n'
+        "[launch]\nprogress_timeout = 2\n"
+    )
+    request = request_of(file)
+    began = time.monotonic()
+    with pytest.raises(UserError) as caught:
+        prepared(survey(request).points, "custom", request.base, request.study, Listener())
+    assert "task.py, line 3, in read" in caught.value.received and "2 s" in caught.value.expected
+    assert "progress_timeout" in caught.value.action
+    assert time.monotonic() - began < LaunchSettings().progress_timeout

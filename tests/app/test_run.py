@@ -12,8 +12,8 @@ from scalestudy.app.survey import Request, request_of
 from scalestudy.launch.base import Note, Options, Overview
 from scalestudy.launch.queue.base import JobView, QueueRefused
 from scalestudy.launch.slurm import SLURM
-from scalestudy.study.records import Progress
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import Progress
+from scalestudy.store.study_folder import StudyFolder
 from synthetic_result import result_of
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
@@ -36,7 +36,7 @@ def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
 ) -> None:
     notes = []
 
-    def run_steps(folder, point):
+    def run_steps(folder, point, hold):
         run = folder.new_run(point)
         try:
             while True:
@@ -85,10 +85,14 @@ class Cluster:
 
 
 class Ear(Listener):
-    """Records submitted jobs."""
+    """Records submitted jobs and notes."""
 
     def __init__(self) -> None:
         self.jobs: list[tuple[str, str]] = []
+        self.notes: list[str] = []
+
+    def note(self, text) -> None:
+        self.notes.append(text)
 
     def submitted(self, name, job) -> None:
         self.jobs.append((name, job))
@@ -157,6 +161,26 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
     assert run.number == 1 and run.job().attempt == 2
 
 
+def test_a_queue_is_asked_once_if_nothing_is_to_submit(queued: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    request, asked = request_of(queued), []
+
+    def ask(self, jobs, cluster: str = "") -> dict[str, JobView]:
+        asked.append("ask")
+        return {job: JobView(job=job, state="PENDING") for job in jobs}
+
+    def marked(self) -> list:
+        asked.append("marked")
+        return []
+
+    kind = type(SLURM.queue)
+    monkeypatch.setattr(kind, "ask", ask)
+    monkeypatch.setattr(kind, "marked", marked)
+    assert submit_study(request, Options()) == 6
+    asked.clear()
+    assert submit_study(request, Options()) == 0
+    assert asked == ["ask"]
+
+
 FULL = QueueRefused("Slurm", "sbatch", "QOSMaxSubmitJobPerUserLimit")
 
 
@@ -194,6 +218,8 @@ def test_the_queue_is_fed_as_jobs_end(queued: Path, monkeypatch: pytest.MonkeyPa
     result = run_study(request, listener=ear, report=False, options=options)
     assert result.runs.height == len(ear.jobs) == 6 and result.failures == []
     assert max(most) == 2
+    blocked = [note for note in ear.notes if FULL.words in note]
+    assert len(blocked) == (1 if refusal else 0), "a queue that takes no more is reported once"
 
 
 def test_what_a_launcher_says_while_it_waits_is_told(monkeypatch):

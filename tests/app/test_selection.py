@@ -1,11 +1,11 @@
 import pytest
 
 from scalestudy.app.selection import all_but_seeds, grouped, selected, status_record
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.base import JobView
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import parse_study
-from scalestudy.study.records import JobRecord
+from scalestudy.store.records import JobRecord
 from scalestudy.util.errors import UserError
 
 TEXT = """
@@ -55,8 +55,9 @@ def test_points_that_differ_in_their_seed_alone_are_one_group(overview):
 
 def test_groups_follow_any_axis_of_the_study(overview):
     assert [(group.title, group.states) for group in grouped(overview, ["workers"])] == [
-        ("1 worker", {"done": 12}), ("2 workers", {"failed": 12}),
-    ]  # fmt: skip
+        ("1 worker", {"done": 12}),
+        ("2 workers", {"failed": 12}),
+    ]
     assert [group.title for group in grouped(overview, ["seed"])] == ["seed 0", "seed 1", "seed 2"]
     with pytest.raises(UserError, match=r"one of the axes strategy, workers, train\.batch_size"):
         grouped(overview, ["epochs"])

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from scalestudy.app.unusable import refuse_unusable
-from scalestudy.study.catalog import task_defaults
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import parse_study
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
 from scalestudy.util.errors import UserError
 
 STUDY = """task = "{task}"
@@ -28,7 +27,7 @@ def refused(base, line, *, task="cnn", classes=None, cache="cache") -> UserError
     study = parse_study(STUDY.format(task=task, line=line, cache=cache), base / "study.toml")
     (point, *_) = expand(study, gpus=0, cores=8)
     try:
-        refuse_unusable(point, task_defaults(task).kind, study.place, base, classes=classes)
+        refuse_unusable(point, study, base, classes=classes)
     except UserError as error:
         return error
     return None
@@ -39,12 +38,10 @@ def refused(base, line, *, task="cnn", classes=None, cache="cache") -> UserError
     [
         ('metrics = ["top_k(k=10)"]', 10),
         ('metrics = ["accuracy", "top_k"]', 5),
-        ('metrics = ["boundary_f1"]', None),
         ('loss = "bce"\nclass_weights = [0.0, 0.0]', None),
         ('loss = "bce"\nclass_weights = [1.0, 2.0]', 10),
         ('keep_best = "acuracy"', None),
         ('metrics = ["f1"]\nkeep_best = "accuracy"', None),
-        ('weights = "absent.h5"', None),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused_by_its_line(tmp_path, line, classes):
@@ -52,12 +49,16 @@ def test_a_setting_that_cannot_work_is_refused_by_its_line(tmp_path, line, class
     assert error is not None and f"line {LINE + line.count(chr(10))})" in error.received
 
 
+def test_weights_that_are_not_there_are_refused_by_their_line(tmp_path):
+    error = refused(tmp_path, 'weights = "absent.h5"', task="resnet50")
+    assert error is not None and f"line {LINE})" in error.received
+
+
 @pytest.mark.parametrize(
     ("line", "task", "classes"),
     [
         ('metrics = ["top_k(k=9)"]', "cnn", 10),
         ('metrics = ["top_k(k=99)"]', "cnn", None),  # number of classes not yet known
-        ('metrics = ["boundary_f1"]', "unet", 2),
         ('keep_best = "iou_crack"', "unet", 2),
         ('keep_best = "loss"', "cnn", None),
         ('loss = "bce"\nclass_weights = [0.0, 2.0]', "cnn", 2),

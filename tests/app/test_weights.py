@@ -7,8 +7,8 @@ from scalestudy.app.listener import Listener
 from scalestudy.app.run import dry_run
 from scalestudy.app.survey import request_of
 from scalestudy.app.weights import fetch_weights
+from scalestudy.config.settings import ResolvedTrain
 from scalestudy.data.store.prepare import prepare
-from scalestudy.study.settings import ResolvedTrain
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

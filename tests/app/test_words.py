@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from scalestudy.study.launchers import names
+from scalestudy.plugins.launchers import names
 
 SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
 FILES = [file for package in ("cli", "app") for file in sorted((SOURCE / package).rglob("*.py"))]

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import load_study
-from scalestudy.study.store import StudyFolder
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import load_study
+from scalestudy.store.study_folder import StudyFolder
 from synthetic_result import finish
 
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'

@@ -5,7 +5,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.read import read_study
 from scalestudy.cli import main
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 
 @pytest.fixture
@@ -38,7 +38,6 @@ def test_what_the_site_bills_can_be_said(folder, capsys):
 @pytest.mark.parametrize(
     "options",
     [
-        ["--deadline", "2h", "--energy"],
         ["--efficiency", "1.5"],
         ["--efficiency", "150%"],
         ["--efficiency", "much"],

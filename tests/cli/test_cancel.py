@@ -5,8 +5,8 @@ import pytest
 
 from scalestudy.launch.queue.base import new_mark
 from scalestudy.launch.status import study_status
-from scalestudy.study.records import JobRecord
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import JobRecord
+from scalestudy.store.study_folder import StudyFolder
 
 
 @pytest.fixture
@@ -47,12 +47,6 @@ def test_nothing_is_cancelled_that_is_over(call, slurm, queued: StudyFolder) -> 
     assert "scancel" not in asked.read_text()
 
 
-def test_a_name_that_is_no_point_is_refused(call, slurm, queued: StudyFolder) -> None:
-    slurm(squeue=BOTH)
-    code, _, errors = call("cancel", queued.path, "--point", "native-w3-s0")
-    assert code == 2 and "native-w2-s0" in errors
-
-
 def test_a_study_of_this_machine_is_refused(call, folder: StudyFolder) -> None:
     code, _, errors = call("cancel", folder.path)
     assert code == 2 and "Ctrl-C" in errors
@@ -83,21 +77,13 @@ def test_the_status_writes_down_why_a_job_ended(call, slurm, queued: StudyFolder
     assert failure is not None and failure.job_state == "TIMEOUT"
 
 
-def test_the_status_says_when_slurm_does_not_answer(call, slurm, queued: StudyFolder) -> None:
-    slurm(squeue="echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
-    code, text, _ = call("status", queued.path)
-    assert code == 0
-    assert "Slurm does not answer" in text and "it has never answered" in text
-    assert "2 queued" in text
-
-
 def test_the_status_of_a_folder_that_is_anothers_is_shown_all_the_same(
     call, slurm, queued: StudyFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("scalestudy.study.record_file.write_atomically", refused)
+    monkeypatch.setattr("scalestudy.store.record_file.write_atomically", refused)
     slurm(squeue="echo '7|TIMEOUT|node1|N/A|None'; echo '8|PENDING||N/A|Priority'")
     code, text, _ = call("status", queued.path)
     assert code == 0
@@ -125,12 +111,6 @@ def test_jobs_that_no_run_knows_of_are_cancelled_with_all_others(call, queued: S
     ]
 
 
-def test_whoever_names_a_point_means_no_other_job(call, queued: StudyFolder, slurm) -> None:
-    asked = slurm(squeue=marked(queued))
-    assert call("cancel", queued.path, "--point", queued.points()[0].name)[0] == 0
-    assert "scancel --quiet 9" not in asked.read_text()
-
-
 def test_status_names_jobs_that_no_run_knows_of(call, queued: StudyFolder, slurm) -> None:
     slurm(squeue=marked(queued))
     _, text, _ = call("status", queued.path)
@@ -146,9 +126,3 @@ def test_a_job_whose_id_is_not_known_yet_is_not_cancelled_by_no_id(call, folder:
     assert "Nothing to cancel" in call("cancel", folder.path)[1]
     assert "scancel" not in asked.read_text()
     assert "job not known yet" in call("status", folder.path)[1]
-
-
-def test_a_run_shows_how_often_its_job_queued_itself_again(call, queued: StudyFolder, slurm) -> None:
-    slurm(squeue=BOTH)
-    (queued.runs(queued.points()[1].name)[0].path / "requeues").write_text("3 of 10\n")
-    assert "queued again 3 of 10 times" in " ".join(call("status", queued.path)[1].split())

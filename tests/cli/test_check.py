@@ -3,15 +3,13 @@
 import json
 import re
 from collections import namedtuple
-from types import SimpleNamespace
 
 import pytest
 
 from scalestudy.features.check.host import judge_folder
 from scalestudy.features.check.report import REPORT_FILE, TOPICS, Plan, Report, write_plan
-from scalestudy.study import strategies
-from scalestudy.study.engines import engine_names
-from scalestudy.util.errors import UserError
+from scalestudy.plugins import strategies
+from scalestudy.plugins.engines import engine_names
 
 STUDY = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\n'
 SLOW = ("versions", "builds", "collectives")
@@ -74,13 +72,6 @@ def test_the_table_says_what_failed_and_what_to_do(check, study, tmp_path, monke
     assert re.search(r"^Not ready: \d+ passed, \d+ warnings, \d+ failed.$", done.stdout, re.MULTILINE)
 
 
-@pytest.mark.slow
-def test_what_is_skipped_is_not_looked_at(check, study):
-    skip = [part for topic in TOPICS if topic != "folders" for part in ("--skip", topic)]
-    done = check(study(), *skip, "--format", "json")
-    assert {line["topic"] for line in report_of(done)["lines"]} <= {"folders", "ranks"}
-
-
 def test_a_study_for_a_queue_is_checked_without_its_nodes(check, study, tmp_path, monkeypatch):
     (tmp_path / "site.toml").write_text(SITE)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -91,13 +82,6 @@ def test_a_study_for_a_queue_is_checked_without_its_nodes(check, study, tmp_path
     assert [line["status"] for line in lines["site"]] == ["pass"]
     assert "no Slurm client" in lines["slurm"][0]["seen"]
     assert lines["ranks"] == []
-
-
-def test_a_site_is_checked_without_a_study(check, study, tmp_path, monkeypatch):
-    (tmp_path / "site.toml").write_text(SITE)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    lines = by_topic(report_of(check("site.toml", *WITHOUT, "--format", "json")))
-    assert lines["site"][0]["status"] == "pass" and lines["ranks"] == []
 
 
 def test_nothing_is_submitted_when_a_line_says_fail(check, study, tmp_path, monkeypatch):
@@ -119,13 +103,6 @@ def test_the_folder_of_an_earlier_check_prints_its_report(check, study, tmp_path
     )
     done = check("earlier")
     assert done.returncode == 0 and "n1 → n2" in done.stdout and "1 warnings" in done.stdout
-
-
-def test_the_report_of_another_version_says_so(check, study, tmp_path):
-    write_plan(tmp_path / "earlier", Plan(workers=2))
-    (tmp_path / "earlier" / REPORT_FILE).write_text('{"schema_version": 1, "lines": [], "bandwidth": []}')
-    done = check("earlier")
-    assert done.returncode == 1 and "schema version 3" in done.stderr and "check again" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -153,11 +130,3 @@ def test_all_strategies_of_all_engines_are_listed_with_what_is_missing_here(chec
     assert not lines["virtual"]["summed_by"] and not lines["virtual"]["missing"]
     table = check("--strategies").stdout
     assert all(re.search(rf"(?m)^{name} ", table) for name in lines)
-
-
-def test_what_to_do_about_missing_software_is_said_once_for_all_strategies(check, monkeypatch):
-    missing = UserError("an engine", "none", "Install the engine")
-    traits = SimpleNamespace(missing_software=lambda _: missing)
-    monkeypatch.setattr("scalestudy.features.check.software.engine_traits", lambda _: traits)
-    table = check("--strategies").stdout
-    assert table.count("Install the engine") == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from published import column
-from scalestudy.features.imported.published import published_findings
+from scalestudy.features.imported.gather import published_findings
 
 
 def test_its_table_is_the_published_one():

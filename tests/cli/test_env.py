@@ -39,14 +39,6 @@ def bare(tmp_path):
     return tmp_path / "bare"
 
 
-def test_an_environment_without_scalestudy_says_what_to_do(call, bare, monkeypatch):
-    monkeypatch.delenv("PYTHONPATH", raising=False)
-    code, _, err = call("check", bare, "--environment")
-    assert code == 2
-    assert "No module named scalestudy" in err.replace("'", "")
-    assert "pip install" in err
-
-
 @pytest.fixture
 def other(bare):
     """A virtual environment that can import this environment's packages."""
@@ -74,19 +66,6 @@ def test_a_record_of_other_versions_is_not_believed(call, other):
     code, out, _ = call("check", other, "--environment", "--format", "json")
     now = Built.model_validate_json(out)
     (other / RECORD_FILE).write_text(now.model_copy(update={"id": "0" * 10}).model_dump_json())
-    code, out, err = call("check", other, "--environment")
+    code, out, _ = call("check", other, "--environment")
     assert code == 0
     assert out.splitlines()[0] == f"Environment {now.id}"
-    assert "changed since it was recorded as 0000000000" in err
-
-
-@pytest.mark.slow
-def test_a_record_from_before_another_commit_of_ours_is_believed_but_for_its_version(call, other):
-    now = Built.model_validate_json(call("check", other, "--environment", "--format", "json")[1])
-    older = {"packages": now.packages | {"scalestudy": "0.0.dev1+g1234567"}, "host": "elsewhere"}
-    (other / RECORD_FILE).write_text(now.model_copy(update=older).model_dump_json())
-    code, out, err = call("check", other, "--environment", "--format", "json")
-    assert (code, err) == (0, "")
-    record = Built.model_validate_json(out)
-    assert record.host == "elsewhere"
-    assert record.packages == now.packages

@@ -46,7 +46,8 @@ def test_one_option_has_one_name_and_one_metavar() -> None:
         for parameter in command.params:
             if "--workers" in parameter.opts and name not in ("proposal", "report"):
                 assert "-n" in parameter.opts, name
-            if parameter.name in ("study", "model") and name not in ("run", "submit", "model predict"):
+            files = ("run", "submit", "recipe", "model predict")
+            if parameter.name in ("study", "model") and name not in files:
                 assert parameter.metavar == "STUDY" and not parameter.required, name
             if parameter.name in ("point", "points"):
                 assert "--point" in parameter.opts and parameter.metavar == "POINT", name

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from scalestudy.study.parse import load_study
+from scalestudy.config.parse import load_study
 
 
 def test_init_writes_a_study_that_can_be_read(call, tmp_path: Path) -> None:
@@ -19,13 +19,24 @@ def test_init_overwrites_only_when_forced(call, tmp_path: Path) -> None:
     assert "--force" in errors
     assert file.read_text() == "precious"
     assert call("init", file, "--force")[0] == 0
-    assert load_study(file).task == "unet"
+    assert load_study(file).task == "cnn"
 
 
 def test_init_refuses_an_unknown_task_and_writes_nothing(call, tmp_path: Path) -> None:
     for task in ("cnnn", "missing.py"):
-        assert call("init", tmp_path / "study.toml", "--task", task)[0] == 2
+        code, _, errors = call("init", tmp_path / "study.toml", "--task", task)
+        assert code == 2
+        assert "study.toml" not in errors  # which does not exist
     assert not list(tmp_path.iterdir())
+
+
+def test_init_takes_the_engine_of_the_task_file(call, tmp_path: Path) -> None:
+    file = tmp_path / "deep" / "study.toml"
+    file.parent.mkdir()
+    for text in ("engine = 'torch'\n", "import torch\n"):
+        (file.parent / "mine.py").write_text(text)
+        assert call("init", file, "--task", "mine.py", "--force")[0] == 0
+        assert load_study(file).engine == ("torch",)
 
 
 def test_init_takes_a_task_file_beside_the_study(call, tmp_path: Path) -> None:

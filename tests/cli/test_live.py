@@ -6,8 +6,8 @@ from rich.console import Console
 from scalestudy.app.run import run_study
 from scalestudy.app.survey import Request
 from scalestudy.cli.terminal import Terminal
+from scalestudy.config.parse import load_study
 from scalestudy.launch.base import Options
-from scalestudy.study.parse import load_study
 
 
 def run_live(study: Path, *, terminal: bool) -> str:

@@ -2,8 +2,8 @@ import threading
 
 import pytest
 
-from scalestudy.study.records import Failure
-from scalestudy.study.store import RunFolder, StudyFolder
+from scalestudy.store.records import Failure
+from scalestudy.store.study_folder import RunFolder, StudyFolder
 
 
 def run_with_logs(folder: StudyFolder, number: int = 0, **logs: str) -> RunFolder:
@@ -19,12 +19,6 @@ def test_each_line_has_its_rank_before_it(call, folder: StudyFolder) -> None:
     code, text, _ = call("logs", folder.path)
     assert code == 0
     assert text.splitlines() == [str(run.path / "logs"), "[0] one", "[0] two", "[2] [b]", "[10] ten"]
-
-
-def test_a_point_without_its_option_is_told_of_it(call, folder: StudyFolder) -> None:
-    code, _, errors = call("logs", folder.path, "native-w2-s0")
-    assert code == 2
-    assert "--point native-w2-s0" in errors
 
 
 def test_one_rank_or_the_job_alone(call, folder: StudyFolder) -> None:

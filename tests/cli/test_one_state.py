@@ -11,14 +11,14 @@ import pytest
 
 from scalestudy.analysis.advice import UNDONE
 from scalestudy.app.survey import request_of, survey
+from scalestudy.config.parse import load_study
 from scalestudy.launch.base import Options, launcher_of
 from scalestudy.launch.queue.base import UNKNOWN, JobView, QueueUnreachable
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.status import KILLED, study_status
-from scalestudy.study.parse import load_study
-from scalestudy.study.records import Failure, JobRecord, Progress
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import Failure, JobRecord, Progress
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
 from synthetic_result import finish, result_of
 
 VARIES = "native-w2-s0"
@@ -59,9 +59,12 @@ FILES: dict[str, tuple[Callable[[RunFolder], object], ...]] = {
     "a result and a failure": (failure, lambda run: run.write_result(result_of(run.point()))),
 }
 STATES = {
-    "nothing": "queued", "fresh progress": "running", "exit 3": "failed", "a cancellation": "cancelled",
+    "nothing": "queued",
+    "fresh progress": "running",
+    "exit 3": "failed",
+    "a cancellation": "cancelled",
     "a result": "done",
-}  # fmt: skip
+}
 """State by the run's files if the queue does not answer."""
 OWNERS: dict[str, Callable[[RunFolder], object]] = {
     "alive": lambda run: None,

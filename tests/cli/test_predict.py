@@ -11,8 +11,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from model_records import record
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
 from scalestudy.data.images.decode import read_mask
-from scalestudy.study.model_record import EMBEDDED, ModelRecord
+from scalestudy.store.study_folder import StudyFolder
+from synthetic_result import result_of
 
 BRIGHT = {
     "module": "keras",
@@ -38,22 +42,25 @@ BRIGHT = {
 
 @pytest.fixture
 def model(tmp_path):
-    """Written without Keras: a `.keras` file is an archive with a configuration and, here, empty weights."""
+    """A run with a model that is written without Keras: a `.keras` file is an archive."""
     import io
 
     import h5py
 
-    record = ModelRecord(
-        task="unet", kind="masks", input_shape=(8, 8, 1), dtype="uint8", scale=1 / 255, class_names=["a", "b"]
-    )
+    text = 'task = "unet"\n[sweep]\nstrategy = "single"\nworkers = 1\nseed = 0\n'
+    read = parse_study(text, tmp_path / "bright.toml")
+    study = StudyFolder.create_or_open(tmp_path / "bright", read, expand(read, gpus=0, cores=8), text)
+    (point,) = study.points()
+    run = study.new_run(point)
+    run.write_model_record(record())
     weights = io.BytesIO()
     h5py.File(weights, "w").close()
-    with zipfile.ZipFile(tmp_path / "bright.keras", "w") as archive:
+    with zipfile.ZipFile(run.model, "w") as archive:
         archive.writestr("metadata.json", json.dumps({"keras_version": "3.0.0", "date_saved": ""}))
         archive.writestr("config.json", json.dumps(BRIGHT))
         archive.writestr("model.weights.h5", weights.getvalue())
-        archive.writestr(EMBEDDED, record.model_dump_json())
-    return tmp_path / "bright.keras"
+    run.write_result(result_of(point, 0.9))
+    return run.path
 
 
 @pytest.fixture
@@ -68,21 +75,23 @@ def images(tmp_path):
 
 def scalestudy(*words, cwd, **variables):
     return subprocess.run(
-        [sys.executable, "-m", "scalestudy", *map(str, words)], cwd=cwd, text=True, capture_output=True,
-        check=False, env={**os.environ, **variables},
-    )  # fmt: skip
+        [sys.executable, "-m", "scalestudy", *map(str, words)],
+        cwd=cwd,
+        text=True,
+        capture_output=True,
+        check=False,
+        env={**os.environ, **variables},
+    )
 
 
 @pytest.mark.engine
 def test_masks_are_written_and_damaged_images_are_named(model, images, tmp_path):
     (images / "torn.png").write_bytes((images / "0.png").read_bytes()[:60])
-    done = scalestudy(
-        "model", "predict", model, "images", "--out", "out", "-n", "2", "--overlay", cwd=tmp_path
-    )
+    done = scalestudy("model", "predict", model, "images", "--out", "out", "--overlay", cwd=tmp_path)
     assert done.returncode == 1, done.stderr
     assert "Left out: " in done.stderr and "torn.png: " in done.stderr
     assert "1 image: cut into" in done.stderr and "1 image: padded to 8 x 8" in done.stderr
-    assert "3 images predicted by bright.keras, 1 left out: out/predictions.csv" in done.stdout
+    assert "3 images" in done.stdout and "1 left out: out/predictions.csv" in done.stdout
     for number in range(3):
         pixels = np.asarray(Image.open(images / f"{number}.png"))
         mask = read_mask(tmp_path / "out" / "masks" / f"{number}.png")

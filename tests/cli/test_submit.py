@@ -60,7 +60,7 @@ def test_what_is_submitted_is_queued_and_is_not_submitted_again(call, queued: Pa
     code, text, _ = call("submit", queued)
     assert code == 0 and "Submitted native-w1-s0 as job 7" in text
     code, text, _ = call("submit", queued)
-    assert code == 0 and "Nothing to submit" in text
+    assert code == 0 and "Nothing was submitted" in text
     assert "others come first" in call("status", queued.parent / "studies" / "study")[1]
 
 
@@ -85,11 +85,25 @@ def test_what_was_taken_before_a_refusal_is_told(call, queued: Path, slurm) -> N
 def test_a_dry_run_needs_no_slurm_and_writes_nothing(call, queued: Path) -> None:
     prepare(call, queued)
     before = set(queued.parent.rglob("*"))
-    code, text, _ = call("submit", queued, "--dry-run")
+    code, text, _ = call("submit", queued, "--dry-run", "--all")
     assert code == 0
     assert text.count("#!/usr/bin/env bash") == 2
     assert set(queued.parent.rglob("*")) == before
     assert call("run", queued, "--dry-run")[0] == 0
+
+
+def test_a_dry_run_prints_one_script_and_a_line_for_each_further_point(call, queued: Path) -> None:
+    prepare(call, queued)
+    queued.write_text(queued.read_text().replace("seed = 0", "seed = [0, 1, 2, 3]"))
+    text = call("submit", queued, "--dry-run", "--order", "rows")[1]
+    assert text.count("#!/usr/bin/env bash") == 1
+    commands = [line for line in text.splitlines() if line.startswith("sbatch ")]
+    assert [line.split()[2].rpartition("/")[2] for line in commands] == [
+        f"native-w{workers}-s{seed}.sh" for workers in (1, 2) for seed in range(4)
+    ]
+    for line in commands[1:]:  # only the rows of two workers ask for something else
+        assert ("--cpus-per-task=2" in line) == ("-w2-" in line), line
+        assert "--nodes" not in line
 
 
 @pytest.mark.slow
@@ -97,13 +111,11 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     call, queued: Path, slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slurm(sbatch="echo 7")
-    (queued.parent / "mine.py").write_text("data = 'digits'\n")
+    (queued.parent / "mine.py").write_text("data = 'digits'\nkind = 'classes'\n")
     queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
-    record = {"data": "digits", "kind": "classes"}
-    monkeypatch.setattr("scalestudy.launch.describe.describe_task", lambda path, within: record)
     monkeypatch.setattr("scalestudy.app.weights.build_task", lambda *_: BuiltModel(1, ()))
     call("data", "prepare", "digits")
-    from scalestudy.data.splits.split import stored_split
+    from scalestudy.data.split import stored_split
     from scalestudy.data.store.prepare import find_prepared
     from scalestudy.launch.describe import BuiltModel
 
@@ -124,7 +136,7 @@ def test_a_dry_run_for_pbs_prints_its_scripts_and_its_lines(call, queued: Path) 
     queued.write_text(queued.read_text().replace('"slurm"', '"pbs"'))
     prepare(call, queued)
     before = set(queued.parent.rglob("*"))
-    code, text, _ = call("submit", queued, "--dry-run")
+    code, text, _ = call("submit", queued, "--dry-run", "--all")
     assert code == 0
     assert text.count("#PBS -l select=") == 2 and "#SBATCH" not in text
     assert text.count("\nqsub ") == 2

@@ -4,7 +4,7 @@ import pytest
 
 from scalestudy.app.one_point import one_point_study, option_values
 from scalestudy.launch.status import study_status
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
 
@@ -37,12 +37,6 @@ def test_options_are_the_keys_of_a_study_file() -> None:
 def test_an_unknown_option_is_refused_with_a_suggestion(arguments: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         option_values(arguments)
-
-
-def test_paths_with_a_dollar_come_from_the_shell_as_they_are(tmp_path: Path) -> None:
-    sweep = {"strategy": "native", "workers": 1, "seed": 0}
-    assert one_point_study("cnn", f"{tmp_path}/$x", sweep, {}).data.source == f"{tmp_path}/$x"
-    assert one_point_study("cnn", "indents:40", sweep, {}).data.source == "indents:40"
 
 
 def test_an_engine_is_named_beside_its_strategy() -> None:
@@ -82,10 +76,3 @@ def test_wrong_options_end_with_2_and_write_nothing(
         assert code == 2
         assert message in errors
     assert not (study.parent / "studies").exists()
-
-
-def test_the_options_can_be_listed(call) -> None:
-    code, text, _ = call("train", "--keys")
-    assert code == 0
-    assert "--sync-batch-norm: true or false." in text
-    assert "--source" not in text

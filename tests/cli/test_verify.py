@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.study.records import RankRecord
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.records import RankRecord
+from scalestudy.store.run_folder import RunFolder
 
 POINT = "points/native-w1-s0"
 RUN = f"{POINT}/run-1"
@@ -26,10 +26,20 @@ def done(call, study: Path, launcher) -> Path:
         with zipfile.ZipFile(run.model, "w") as archive:
             archive.writestr("model", "weights")
         for rank in range(run.point().processes):
-            run.write_rank(RankRecord(
-                rank=rank, size=run.point().processes, local_rank=rank, host="node1", pid=42, cpus=[0],
-                threads=1, placement_source="local launcher", devices=["CPU:0"], versions={},
-            ))  # fmt: skip
+            run.write_rank(
+                RankRecord(
+                    rank=rank,
+                    size=run.point().processes,
+                    local_rank=rank,
+                    host="node1",
+                    pid=42,
+                    cpus=[0],
+                    threads=1,
+                    placement_source="local launcher",
+                    devices=["CPU:0"],
+                    versions={},
+                )
+            )
         run.write_checksums()
     return folder
 
@@ -74,8 +84,11 @@ def test_a_sound_study_is_verified_with_its_data(call, done: Path, verified) -> 
     in_run = ("result.json", "point.json", "epochs.jsonl", "model.keras", "ranks/0.json")
     assert names >= {"study.json", "study.toml", *(f"{RUN}/{name}" for name in in_run)}
     assert {Path(name).name for name in names} >= {
-        "meta.json", "inputs.npy", "targets.npy", "split-default-0.json",
-    }  # fmt: skip
+        "meta.json",
+        "inputs.npy",
+        "targets.npy",
+        "split-default-0.json",
+    }
     assert call("status", "--verify", done.parents[1] / "study.toml")[0] == 0
 
 
@@ -133,9 +146,13 @@ def test_records_without_a_checksum_are_parsed(done: Path, verified) -> None:
     diagnosis.write_text("{")
     (done / RUN / "causes").mkdir()
     (done / RUN / "causes" / "0.json").write_text("{")
-    assert verified() == (1, {
-        "diagnosis/native-w2-s0/diagnosis.json": "corrupt", f"{RUN}/causes/0.json": "corrupt",
-    })  # fmt: skip
+    assert verified() == (
+        1,
+        {
+            "diagnosis/native-w2-s0/diagnosis.json": "corrupt",
+            f"{RUN}/causes/0.json": "corrupt",
+        },
+    )
 
 
 def test_the_table_names_what_is_wrong(call, done: Path) -> None:

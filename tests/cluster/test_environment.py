@@ -12,7 +12,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.traits import BY_TF_CONFIG, ENGINE
 from scalestudy.hardware import shadowing
 from scalestudy.hardware.devices import Gpu
-from scalestudy.study.strategies import REGISTRY, traits
+from scalestudy.plugins.strategies import REGISTRY, traits
 from scalestudy.util.errors import UserError
 
 PLACE = Placement(1, 2, 1, 2, 0, ("n1", "n1"), "slurm", 20000)
@@ -37,12 +37,16 @@ def test_each_role_has_its_own_part_of_the_cluster():
     places = [Placement(rank, 4, rank, 4, 0, ("n1",) * 4, "test", 20000, roles=roles) for rank in range(4)]
     told = [json.loads(changes(placement=place).values["TF_CONFIG"]) for place in places]
     assert [each["task"] for each in told] == [
-        {"type": "worker", "index": 0}, {"type": "worker", "index": 1}, {"type": "ps", "index": 0},
+        {"type": "worker", "index": 0},
+        {"type": "worker", "index": 1},
+        {"type": "ps", "index": 0},
         {"type": "chief", "index": 0},
-    ]  # fmt: skip
+    ]
     assert told[3]["cluster"] == {
-        "worker": ["n1:20000", "n1:20001"], "ps": ["n1:20002"], "chief": ["n1:20003"],
-    }  # fmt: skip
+        "worker": ["n1:20000", "n1:20001"],
+        "ps": ["n1:20002"],
+        "chief": ["n1:20003"],
+    }
     assert [place.role for place in places] == list(roles) and PLACE.role == "worker"
 
 
@@ -108,9 +112,13 @@ def test_messages_are_the_users_choice():
 KNOWN = [Gpu(index, uuid, "H100", "") for index, uuid in enumerate(["GPU-a", "GPU-b"])]
 
 
-@pytest.mark.parametrize(("known", "own", "all_of_them"), [
-    ([], ["1"], ["0", "1"]), (KNOWN, ["GPU-b"], ["GPU-a", "GPU-b"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("known", "own", "all_of_them"),
+    [
+        ([], ["1"], ["0", "1"]),
+        (KNOWN, ["GPU-b"], ["GPU-a", "GPU-b"]),
+    ],
+)
 def test_a_process_takes_its_own_gpu_or_all_that_its_workers_need(known, own, all_of_them):
     assert own_gpus({}, known, local_rank=1) == own
     assert own_gpus({}, known, local_rank=0, devices=2) == all_of_them
@@ -148,9 +156,7 @@ def test_a_worker_begins_anew_once_without_it(shadowed):
         "scalestudy.worker._load_own_libraries();"
         "print(os.environ.get('LD_LIBRARY_PATH'), os.environ[sys.argv[1]])"
     )
-    variables = os.environ | {
-        "PYTHONPATH": os.pathsep.join(sys.path), "LD_LIBRARY_PATH": str(shadowed)
-    }  # fmt: skip
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "LD_LIBRARY_PATH": str(shadowed)}
     done = subprocess.run(
         [sys.executable, "-c", program, DROPPED], env=variables, capture_output=True, text=True, check=True
     )

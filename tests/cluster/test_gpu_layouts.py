@@ -14,7 +14,7 @@ from scalestudy.cluster.environment import own_gpus
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
 from scalestudy.hardware.devices import visible_gpus
-from scalestudy.study.strategies import traits
+from scalestudy.plugins.strategies import traits
 from scalestudy.util.errors import UserError
 
 CAPTURED = json.loads((Path(__file__).parent / "captured_gpus.json").read_text())

@@ -16,24 +16,40 @@ from scalestudy.util.errors import UserError
     [
         ("n[1-2,05-07]-ib", ["n1-ib", "n2-ib", "n05-ib", "n06-ib", "n07-ib"]),
         ("rack[0-1]n[1-2]", ["rack0n1", "rack0n2", "rack1n1", "rack1n2"]),
-        ("a[1-2]b[3-4]c[5,6]", ["a1b3c5", "a1b3c6", "a2b3c5", "a2b3c6",
-                                "a1b4c5", "a1b4c6", "a2b4c5", "a2b4c6"]),
+        (
+            "a[1-2]b[3-4]c[5,6]",
+            ["a1b3c5", "a1b3c6", "a2b3c5", "a2b3c6", "a1b4c5", "a1b4c6", "a2b4c5", "a2b4c6"],
+        ),
         ("n[08-11]", ["n08", "n09", "n10", "n11"]),
         ("n10,n2,n10", ["n10", "n2", "n10"]),
         ("gpu-3.site.org", ["gpu-3.site.org"]),
         (",a,,b,", ["a", "b"]),
         ("", []),
     ],
-)  # fmt: skip
+)
 def test_a_short_form_is_written_out_in_its_order(text, hosts):
     assert expand_hosts(text) == hosts
 
 
 @pytest.mark.parametrize(
     "text",
-    ["n[1-2", "n1]", "n[]", "n[a]", "n[3-1]", "n[1,]", "n[1-]", "n[[1-2]]", "n[1-2:3]", "n[1- 2]", "(null)",
-     "a/b", "n[-1]", "n[1]$(x)"],
-)  # fmt: skip
+    [
+        "n[1-2",
+        "n1]",
+        "n[]",
+        "n[a]",
+        "n[3-1]",
+        "n[1,]",
+        "n[1-]",
+        "n[[1-2]]",
+        "n[1-2:3]",
+        "n[1- 2]",
+        "(null)",
+        "a/b",
+        "n[-1]",
+        "n[1]$(x)",
+    ],
+)
 def test_a_malformed_list_is_refused_as_received(text):
     with pytest.raises(UserError) as error:
         expand_hosts(text)
@@ -107,8 +123,11 @@ def scontrol(tmp_path_factory):
         done = subprocess.run(
             [program, "show", "hostnames", text],
             env=os.environ | {"SLURM_CONF": str(conf)},
-            capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout.split()
 

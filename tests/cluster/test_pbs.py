@@ -16,23 +16,33 @@ JOB = {"PBS_JOBID": "1234.pbs01", "PBS_O_WORKDIR": "/home/me", "PBS_QUEUE": "pro
 
 def pals(rank: int, size: int, local: int, here: int, nodes: str) -> dict[str, str]:
     return JOB | {
-        "PMI_RANK": str(rank), "PMI_SIZE": str(size),
-        "PMI_LOCAL_RANK": str(local), "PMI_LOCAL_SIZE": str(here),
-        "PALS_RANKID": str(rank), "PALS_LOCAL_RANKID": str(local), "SCALESTUDY_NODES": nodes,
-    }  # fmt: skip
+        "PMI_RANK": str(rank),
+        "PMI_SIZE": str(size),
+        "PMI_LOCAL_RANK": str(local),
+        "PMI_LOCAL_SIZE": str(here),
+        "PALS_RANKID": str(rank),
+        "PALS_LOCAL_RANKID": str(local),
+        "SCALESTUDY_NODES": nodes,
+    }
 
 
 def hydra(rank: int, size: int, local: int, here: int, nodes: str) -> dict[str, str]:
     return JOB | {
-        "PMI_RANK": str(rank), "PMI_SIZE": str(size), "MPI_LOCALRANKID": str(local),
-        "MPI_LOCALNRANKS": str(here), "SCALESTUDY_NODES": nodes,
-    }  # fmt: skip
+        "PMI_RANK": str(rank),
+        "PMI_SIZE": str(size),
+        "MPI_LOCALRANKID": str(local),
+        "MPI_LOCALNRANKS": str(here),
+        "SCALESTUDY_NODES": nodes,
+    }
 
 
 @given(
-    block=st.integers(1, 8), nodes=st.integers(2, 6), last=st.integers(1, 8),
-    launcher=st.sampled_from([pals, hydra]), data=st.data(),
-)  # fmt: skip
+    block=st.integers(1, 8),
+    nodes=st.integers(2, 6),
+    last=st.integers(1, 8),
+    launcher=st.sampled_from([pals, hydra]),
+    data=st.data(),
+)
 def test_blocks_fill_one_node_after_another(block, nodes, last, launcher, data):
     last = min(last, block)
     size = block * (nodes - 1) + last
@@ -72,9 +82,12 @@ def test_the_job_script_itself_and_what_is_no_job_have_no_place_here():
 
 def test_open_mpi_in_a_job_of_pbs_knows_its_hosts():
     values = JOB | {
-        "OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
-        "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "SCALESTUDY_NODES": f"x1,{HERE}",
-    }  # fmt: skip
+        "OMPI_COMM_WORLD_RANK": "3",
+        "OMPI_COMM_WORLD_SIZE": "4",
+        "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+        "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+        "SCALESTUDY_NODES": f"x1,{HERE}",
+    }
     found = resolve(values)
     assert (found.source, found.hosts) == ("openmpi", ("x1", "x1", HERE, HERE))
     assert found.port == resolve(values).port is not None
@@ -91,10 +104,17 @@ def test_open_mpi_in_a_job_of_pbs_knows_its_hosts():
         ({"SCALESTUDY_NODES": f"{HERE},x2"}, "ranks in blocks"),
         ({"PMI_LOCAL_SIZE": "1"}, "ranks in blocks"),
         ({"PMI_SIZE": "9"}, "ranks in blocks"),
-        ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "0",
-          "OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, "rank 0 of 4 from openmpi, rank 2 of 4 from pbs"),
+        (
+            {
+                "OMPI_COMM_WORLD_RANK": "0",
+                "OMPI_COMM_WORLD_SIZE": "4",
+                "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+                "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
+            },
+            "rank 0 of 4 from openmpi, rank 2 of 4 from pbs",
+        ),
     ],
-)  # fmt: skip
+)
 def test_contradictions_are_refused(changes, message):
     with pytest.raises(UserError, match=message):
         resolve(pals(2, 4, 0, 2, f"x1,{HERE}") | changes)

@@ -1,7 +1,7 @@
 import pytest
 
 from scalestudy.cluster.placement import Placement, check_placement
-from scalestudy.study.strategies import traits
+from scalestudy.plugins.strategies import traits
 from scalestudy.util.errors import UserError
 
 

@@ -14,9 +14,13 @@ from scalestudy.util.errors import UserError
 
 def torchrun(rank: int, size: int) -> dict[str, str]:
     return {
-        "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size),
-        "MASTER_ADDR": "localhost", "MASTER_PORT": "20000",
-    }  # fmt: skip
+        "RANK": str(rank),
+        "WORLD_SIZE": str(size),
+        "LOCAL_RANK": str(rank),
+        "LOCAL_WORLD_SIZE": str(size),
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": "20000",
+    }
 
 
 def openmpi(rank: int, size: int) -> dict[str, str]:

@@ -33,10 +33,12 @@ def test_processes_that_start_at_once_come_to_one_secret_and_leave_nothing(tmp_p
     started = [
         subprocess.Popen(
             [sys.executable, "-c", READ, str(tmp_path), str(rank), str(size)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for rank in range(size)
-    ]  # fmt: skip
+    ]
     told = {each.stdout.readline().strip() for each in started}
     assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
     for each in reversed(started):  # rank 0 last, because it removes the file
@@ -104,10 +106,12 @@ def plant_foreign(file: Path) -> None:
 @pytest.mark.parametrize(
     "plant",
     [
-        plant_link, plant_open, plant_other,
+        plant_link,
+        plant_open,
+        plant_other,
         pytest.param(plant_foreign, marks=pytest.mark.skipif(os.geteuid() != 0, reason="needs root")),
     ],
-)  # fmt: skip
+)
 def test_a_planted_secret_is_refused(plant, tmp_path: Path) -> None:
     plant(tmp_path / FILE)
     with (

@@ -12,11 +12,16 @@ def short(counts: list[int]) -> str:
 
 def task(rank: int, counts: list[int], node: int, local: int, **changes: str) -> dict[str, str]:
     values = {
-        "SLURM_JOB_ID": "1234", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank),
-        "SLURM_STEP_NUM_TASKS": str(sum(counts)), "SLURM_LOCALID": str(local), "SLURM_NODEID": str(node),
-        "SLURM_STEP_NODELIST": f"n[1-{len(counts)}]", "SLURM_STEP_TASKS_PER_NODE": short(counts),
+        "SLURM_JOB_ID": "1234",
+        "SLURM_STEP_ID": "0",
+        "SLURM_PROCID": str(rank),
+        "SLURM_STEP_NUM_TASKS": str(sum(counts)),
+        "SLURM_LOCALID": str(local),
+        "SLURM_NODEID": str(node),
+        "SLURM_STEP_NODELIST": f"n[1-{len(counts)}]",
+        "SLURM_STEP_TASKS_PER_NODE": short(counts),
         "SLURM_DISTRIBUTION": "block",
-    }  # fmt: skip
+    }
     return values | changes
 
 

@@ -1,21 +1,18 @@
-"""The preprocessing steps in docs/reference/data.md, done as written, give the same bytes."""
+"""The preprocessing steps of examples/as_stored.py give the same bytes as preparing a data set."""
 
-import re
+import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "data.md"
+RECIPE = Path(__file__).parents[2] / "examples" / "as_stored.py"
 
 
 @pytest.fixture(scope="module")
 def recipe():
-    (code,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    names = {}
-    exec(compile(code, DOCUMENT.name, "exec"), names)
-    return names
+    return runpy.run_path(str(RECIPE))
 
 
 @pytest.fixture
@@ -41,8 +38,8 @@ def test_the_documented_steps_give_what_is_stored(recipe, pairs, ready, kind, fi
     root = pairs(kind)
     prepared = ready(root, image_size=(32, 45), fit=fit)
     for row, name in enumerate(prepared.names):
-        image = recipe["image_as_stored"](root / name, 32, 45, fit)
-        mask = recipe["mask_as_stored"](root / name.replace("images", "masks"), 32, 45, fit)
+        image = recipe["image_as_stored"](root / name, (32, 45), fit)
+        mask = recipe["mask_as_stored"](root / name.replace("images", "masks"), (32, 45), fit)
         assert image.dtype == prepared.inputs.dtype
         assert np.array_equal(image.reshape(32, 45, -1), prepared.inputs[row])
         assert np.array_equal(mask, prepared.targets[row])
@@ -55,5 +52,5 @@ def test_a_turned_photograph_follows_the_documented_steps(recipe, tmp_path, save
         picture = np.random.default_rng(ord(name)).integers(0, 256, (20, 30, 3), np.uint8)
         save(tmp_path / "c" / name / "0.jpg", picture, exif=exif)
     prepared = ready(tmp_path / "c", image_size=(16, 16))
-    stored = recipe["image_as_stored"](tmp_path / "c" / "b" / "0.jpg", 16, 16)
+    stored = recipe["image_as_stored"](tmp_path / "c" / "b" / "0.jpg", (16, 16))
     assert np.array_equal(stored, prepared.inputs[1])

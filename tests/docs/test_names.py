@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from paths import PROJECT, SOURCE
-from scalestudy.study import keys
-from scalestudy.study.keys import SECTIONS, SWEEP_KEYS, TOP_KEYS
+from scalestudy.config import keys
+from scalestudy.config.keys import SECTIONS, SWEEP_KEYS, TOP_KEYS
 from scalestudy.util.errors import UserError
 
 PAGES = [
@@ -38,11 +38,33 @@ FOLDERS = (
     "course",
 )
 OTHERS = {
-    "--gres", "--gpus", "--gpus-per-node", "--gpus-per-task", "--cpu-bind", "--gpu-bind", "--exclusive",
-    "--export", "--test-only", "--nv", "--mpi", "--time", "--requeue", "--nodelist", "--hint", "--user",
-    "--no-deps", "--help", "--array", "--ntasks", "--hostfile", "--cpus-per-task", "--upgrade-package",
-    "--lr", "--rate", "--torch-backend",
-}  # fmt: skip
+    "--gres",
+    "--gpus",
+    "--gpus-per-node",
+    "--gpus-per-task",
+    "--cpu-bind",
+    "--gpu-bind",
+    "--exclusive",
+    "--export",
+    "--test-only",
+    "--nv",
+    "--mpi",
+    "--time",
+    "--requeue",
+    "--nodelist",
+    "--hint",
+    "--user",
+    "--no-deps",
+    "--help",
+    "--array",
+    "--ntasks",
+    "--hostfile",
+    "--cpus-per-task",
+    "--upgrade-package",
+    "--lr",
+    "--rate",
+    "--torch-backend",
+}
 """Options of other programs that stand alone in code spans."""
 
 
@@ -223,7 +245,17 @@ def faults_of_python(code: str) -> Iterator[str]:
 def _has(name: str) -> bool:
     import scalestudy
 
-    groups = ("tasks", "sources", "strategies", "launchers", "engines", "formats")  # groups of entry points
+    groups = (
+        "tasks",
+        "sources",
+        "strategies",
+        "launchers",
+        "engines",
+        "formats",
+        "layouts",
+        "metrics",
+        "placements",
+    )  # groups of entry points
     return name in groups or (SOURCE / "scalestudy" / f"{name}.py").is_file() or hasattr(scalestudy, name)
 
 

@@ -56,8 +56,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     variables = {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(PROJECT / "src")}
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_NETWORK, "build", "--strict", "--site-dir", str(folder)],
-        cwd=PROJECT, env=os.environ | variables, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
+        cwd=PROJECT,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -114,9 +119,9 @@ def test_pages_load_nothing_from_elsewhere(pages: dict[Path, Page]) -> None:
 
 
 def test_generated_parts_hold_what_the_code_knows(pages: dict[Path, Page], site: Path) -> None:
+    from scalestudy.config.keys import SECTIONS, SWEEP_KEYS
     from scalestudy.launch.queue.site import Site
-    from scalestudy.study.keys import SECTIONS, SWEEP_KEYS
-    from scalestudy.study.strategies import REGISTRY
+    from scalestudy.plugins.strategies import REGISTRY
 
     keys = {f"{section}.{key}" for section, model in SECTIONS.items() for key in model.model_fields}
     assert keys | {f"sweep.{key}" for key in SWEEP_KEYS if key != "engine"} <= _anchors(pages, "study-file")

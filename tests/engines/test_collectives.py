@@ -4,8 +4,8 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from scalestudy.study.engines import all_collectives, collective
-from scalestudy.study.settings import LaunchSettings
+from scalestudy.config.settings import LaunchSettings
+from scalestudy.plugins.engines import all_collectives, collective
 
 COLLECTIVES = all_collectives()
 
@@ -28,5 +28,7 @@ def test_every_communication_of_a_study_file_is_tried():
 
 def test_what_a_study_names_to_use_one():
     assert {each.name: each.swept for each in COLLECTIVES if each.device is None} == {
-        "ring": "native", "auto": "native", "horovod-mpi": "horovod",
-    }  # fmt: skip
+        "ring": "native",
+        "auto": "native",
+        "horovod-mpi": "horovod",
+    }

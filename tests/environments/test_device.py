@@ -27,17 +27,28 @@ def node(tmp_path):
             (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
             (tmp_path / name).chmod(0o755)
         return subprocess.run(
-            [str(ROOT / "environments" / script)], capture_output=True, text=True, check=False,
+            [str(ROOT / "environments" / script)],
+            capture_output=True,
+            text=True,
+            check=False,
             env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "VENV": str(tmp_path / "venv"), **variables},
-        )  # fmt: skip
+        )
 
     return on
 
 
-@pytest.mark.parametrize(("capabilities", "device"), [
-    ([], "cpu"), (["7.0"], "gpu-volta"), (["6.0"], "gpu-volta"), (["7.5"], "gpu"), (["9.0", "9.0"], "gpu"),
-    (["12.0"], "gpu"), (["10.0", "7.0"], "gpu-volta"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("capabilities", "device"),
+    [
+        ([], "cpu"),
+        (["7.0"], "gpu-volta"),
+        (["6.0"], "gpu-volta"),
+        (["7.5"], "gpu"),
+        (["9.0", "9.0"], "gpu"),
+        (["12.0"], "gpu"),
+        (["10.0", "7.0"], "gpu-volta"),
+    ],
+)
 def test_the_oldest_gpu_of_a_node_decides(node, capabilities, device):
     assert node("device.sh", *capabilities).stdout.split() == [device]
 

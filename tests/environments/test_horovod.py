@@ -89,21 +89,30 @@ def test_nvcc_of_another_cuda_than_tensorflows_is_refused(installed, tmp_path):
     nvcc.write_text("#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.48'\n")
     nvcc.chmod(0o755)
     done = subprocess.run(
-        [ENVIRONMENTS / "build-horovod.sh", sys.prefix], capture_output=True, text=True, check=False,
+        [ENVIRONMENTS / "build-horovod.sh", sys.prefix],
+        capture_output=True,
+        text=True,
+        check=False,
         env={
-            "PATH": os.environ["PATH"], "PYTHONPATH": str(installed), "HOME": str(tmp_path),
-            "HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_CUDA_HOME": str(tmp_path / "cuda"),
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(installed),
+            "HOME": str(tmp_path),
+            "HOROVOD_GPU_OPERATIONS": "NCCL",
+            "HOROVOD_CUDA_HOME": str(tmp_path / "cuda"),
         },
-    )  # fmt: skip
+    )
     assert done.returncode == 1
     assert "expected nvcc of CUDA 12, TensorFlow's, in HOROVOD_CUDA_HOME; received 13.0" in done.stderr
 
 
-@pytest.mark.parametrize(("module", "told"), [
-    ("raise ImportError('mpi_lib.so: undefined symbol: _Z1a')", "ImportError: mpi_lib.so: undefined"),
-    ("gloo_built = lambda: True; nccl_built = lambda: 0", "without ['nccl']"),
-    ("gloo_built = nccl_built = lambda: 23203", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("module", "told"),
+    [
+        ("raise ImportError('mpi_lib.so: undefined symbol: _Z1a')", "ImportError: mpi_lib.so: undefined"),
+        ("gloo_built = lambda: True; nccl_built = lambda: 0", "without ['nccl']"),
+        ("gloo_built = nccl_built = lambda: 23203", None),
+    ],
+)
 def test_a_library_that_does_not_load_or_lacks_nccl_is_told_with_the_loaders_words(tmp_path, module, told):
     folder = tmp_path / "horovod" / "tensorflow"
     folder.mkdir(parents=True)
@@ -112,8 +121,10 @@ def test_a_library_that_does_not_load_or_lacks_nccl_is_told_with_the_loaders_wor
     done = subprocess.run(
         [sys.executable, ENVIRONMENTS / "horovod" / "loads.py", "gloo", "nccl"],
         env={"PYTHONPATH": str(tmp_path), "TARGET": str(tmp_path)},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == (told is not None)
     assert (told or "") in done.stderr
 
@@ -167,9 +178,11 @@ def test_the_host_part_counts_the_kernels_in_their_order():
     launch = (ENVIRONMENTS / "horovod" / "launch.cc").read_text()
     assert "enum Kernel { COPY, SCALE_HALF2, SCALE, SCALED_COPY = SCALE + 7 };" in launch
     assert [name.partition("<")[0] for name in names] == [
-        "batched_memcpy_k", "scale_buffer_half2_k",
-        *["scale_buffer_k"] * 7, *["batched_scaled_memcpy_k"] * 7,
-    ]  # fmt: skip
+        "batched_memcpy_k",
+        "scale_buffer_half2_k",
+        *["scale_buffer_k"] * 7,
+        *["batched_scaled_memcpy_k"] * 7,
+    ]
     types = ["UINT8", "INT8", "INT32", "INT64", "FLOAT16", "FLOAT32", "FLOAT64"]
     for place, (each, name) in enumerate(zip(types, names[2:9], strict=True)):
         assert f"case HOROVOD_{each}: return run({place}, " in launch

@@ -83,8 +83,12 @@ def run(script: str, *arguments: str, **variables: str) -> "subprocess.Completed
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables}
     return subprocess.run(
         [str(FOLDER / script), *arguments],
-        env=environment, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def test_nccl_on_cpus_is_refused_before_anything_is_made(tmp_path):
@@ -97,7 +101,6 @@ def test_nccl_on_cpus_is_refused_before_anything_is_made(tmp_path):
 @pytest.mark.parametrize(
     ("there", "variables"),
     [
-        ("", {"DEVICE": "gpu", "TORCH": "1"}),
         ("torch", {"DEVICE": "gpu"}),
         ("tensorflow", {"DEVICE": "torch-gpu"}),
     ],
@@ -111,6 +114,36 @@ def test_two_versions_of_cuda_are_refused_in_one_environment(tmp_path, there, va
     assert done.returncode == 1
     assert "DEVICE=torch-gpu VENV=" in done.stderr
     assert not (tmp_path / "bin").exists()
+
+
+def test_on_gpus_both_engines_get_an_environment_each_by_one_command(tmp_path):
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    write_program(tools / "uname", "echo x86_64")
+    for name in ("both", "both-torch"):
+        programs = tmp_path / name / "bin"
+        programs.mkdir(parents=True)
+        write_program(programs / "python", f'echo "$@" >>"{tmp_path / name}/asked"')
+        write_program(programs / "scalestudy", "")
+    path = f"{tools}:{os.environ['PATH']}"
+    variables = {"DEVICE": "gpu", "TORCH": "1", "HOROVOD": "0", "PATH": path}
+    done = run("setup.sh", VENV=str(tmp_path / "both"), **variables)
+    assert done.returncode == 0, done.stderr
+    for name, lock in (("both", "gpu"), ("both-torch", "torch-gpu")):
+        locks = re.findall(r"-r requirements/(\S+).txt", (tmp_path / name / "asked").read_text())
+        assert locks == [lock]
+    assert f'torch = "{tmp_path / "both-torch"}"' in done.stderr
+
+
+def write_program(path: Path, line: str) -> None:
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+
+
+def test_pytorch_beside_tensorflow_is_refused_for_gpus_without_code_in_cuda_13(tmp_path):
+    done = run("setup.sh", VENV=str(tmp_path / "new"), DEVICE="gpu-volta", TORCH="1")
+    assert done.returncode == 1 and "7.5" in done.stderr
+    assert not (tmp_path / "new").exists()
 
 
 def test_an_unknown_device_is_refused(tmp_path):
@@ -173,18 +206,28 @@ def test_modules_proxies_and_folder_come_from_the_site_profile(tmp_path, loaded)
     done = run("venv.sh", DEVICE="cpu", HOROVOD="0", SITE=str(tmp_path / "site.toml"), **loaded)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "module purge", "module load GCC/12", "module load Python/3.11",
-        "DEVICE=cpu", "HOROVOD=0", f"VENV={folder}", "http_proxy=http://p:3128/?a=$b",
+        "module purge",
+        "module load GCC/12",
+        "module load Python/3.11",
+        "DEVICE=cpu",
+        "HOROVOD=0",
+        f"VENV={folder}",
+        "http_proxy=http://p:3128/?a=$b",
         f"recorded check {folder} --environment --record",
-    ]  # fmt: skip
+    ]
 
 
 def test_the_users_own_modules_go_before_the_profiles(tmp_path, loaded):
     (tmp_path / "site.toml").write_text('modules = ["GCC/12"]\nmodule_purge = false\n')
     done = run(
-        "venv.sh", str(tmp_path / "env"), DEVICE="cpu", HOROVOD="0", MODULES="GCC/13 CMake",
-        SITE=str(tmp_path / "site.toml"), **loaded,
-    )  # fmt: skip
+        "venv.sh",
+        str(tmp_path / "env"),
+        DEVICE="cpu",
+        HOROVOD="0",
+        MODULES="GCC/13 CMake",
+        SITE=str(tmp_path / "site.toml"),
+        **loaded,
+    )
     assert done.stdout.splitlines()[:2] == ["module load GCC/13", "module load CMake"]
 
 
@@ -192,12 +235,19 @@ def test_a_job_finds_the_project_where_it_was_submitted(tmp_path, loaded):
     spooled = tmp_path / "slurm_script"
     shutil.copy(FOLDER / "venv.sh", spooled)
     done = subprocess.run(
-        [str(spooled), str(tmp_path / "env")], capture_output=True, text=True, check=False, cwd="/",
+        [str(spooled), str(tmp_path / "env")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd="/",
         env={
-            "PATH": loaded["PATH"], "HOME": "/nonexistent", "DEVICE": "cpu", "HOROVOD": "0",
+            "PATH": loaded["PATH"],
+            "HOME": "/nonexistent",
+            "DEVICE": "cpu",
+            "HOROVOD": "0",
             "SLURM_SUBMIT_DIR": loaded["SCALESTUDY_PROJECT"],
         },
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert f"VENV={tmp_path}/env" in done.stdout
 

@@ -27,10 +27,10 @@ def divided(*names):
 
 
 def test_a_gpu_is_known_by_what_nvml_says_of_it(nvml):
-    nvml(Card(uuid="GPU-aa", bus="00000000:4b:00.0", cpus=(0b101,), numa=(0b10,)))
+    nvml(Card(uuid="GPU-aa", bus="00000000:4b:00.0", cpus=(0b101,)))
     (gpu,) = read_gpus()
     assert (gpu.index, gpu.uuid, gpu.name, gpu.bus) == (0, "GPU-aa", "NVIDIA H100", "00000000:4B:00.0")
-    assert (gpu.memory, gpu.capability, gpu.cpus, gpu.numa) == (80 * GIB, (9, 0), (0, 2), (1,))
+    assert (gpu.memory, gpu.capability, gpu.cpus) == (80 * GIB, (9, 0), (0, 2))
 
 
 def test_without_a_driver_there_are_no_gpus(nvml):
@@ -53,12 +53,11 @@ def test_what_nvml_does_not_say_of_a_card_is_left_open(nvml):
         "MemoryInfo",
         "CudaComputeCapability",
         "CpuAffinity",
-        "MemoryAffinity",
         "MigMode",
     )
     nvml(Card(uuid="GPU-aa", fails={f"nvmlDeviceGet{each}": NOT_SUPPORTED for each in silent}))
     (gpu,) = read_gpus()
-    assert (gpu.uuid, gpu.memory, gpu.capability, gpu.cpus, gpu.numa) == ("GPU-aa", None, None, (), ())
+    assert (gpu.uuid, gpu.memory, gpu.capability, gpu.cpus) == ("GPU-aa", None, None, ())
     assert gpu.instances is None
 
 

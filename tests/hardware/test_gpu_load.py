@@ -40,6 +40,8 @@ def test_a_handle_is_taken_once(nvml):
     fake.asked.clear()
     load.look()
     assert [name for name, _ in fake.asked] == [
-        "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo",
-        "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTotalEnergyConsumption",
-    ]  # fmt: skip
+        "nvmlDeviceGetUtilizationRates",
+        "nvmlDeviceGetMemoryInfo",
+        "nvmlDeviceGetPowerUsage",
+        "nvmlDeviceGetTotalEnergyConsumption",
+    ]

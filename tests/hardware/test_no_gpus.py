@@ -86,3 +86,10 @@ def test_the_driver_tells_the_newest_cuda_that_it_serves(nvml):
     assert driver_cuda() == (12, 4)
     nvml(driver=None)
     assert driver_cuda() is None
+
+
+@pytest.mark.parametrize(
+    ("name", "extra"), [("TensorFlow 2.21.0", "'.[gpu]'"), ("PyTorch 2.13.0", "'.[torch]'")]
+)
+def test_the_advice_names_the_extra_of_the_engine(name, extra):
+    assert extra in why_not_listed(Build(name, None), None).action

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import parse_study
-from scalestudy.study.store import StudyFolder
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
+from scalestudy.store.study_folder import StudyFolder
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'
 

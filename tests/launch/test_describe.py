@@ -1,7 +1,5 @@
 """The contents of a user's task file, with and without the framework."""
 
-import sys
-
 import pytest
 
 from data_settings import data_of
@@ -70,36 +68,6 @@ def task(tmp_path, monkeypatch):
     return file
 
 
-def test_what_stands_in_the_file_is_told_without_starting_a_framework(task, monkeypatch):
-    monkeypatch.setattr(sys, "executable", "/nonexistent")
-    assert describe.describe_task(task) == {"data": "digits", "kind": "classes", "reads": False}
-
-
-def test_without_the_framework_what_is_computed_stays_unknown(tmp_path, monkeypatch):
-    monkeypatch.setattr(describe, "any_installed", lambda: False)
-    (tmp_path / "t.py").write_text('import os\nkind = "masks"\ndata = os.environ["DATA"]\n')
-    assert describe.describe_task(tmp_path / "t.py") == {"data": None, "kind": "masks", "reads": False}
-
-
-@pytest.mark.engine
-def test_what_is_computed_in_the_file_is_asked_of_it(tmp_path):
-    (tmp_path / "t.py").write_text('data = "/".join(["a", "b"])\nkind = "masks"\n')
-    assert describe.describe_task(tmp_path / "t.py") == {"data": "a/b", "kind": "masks", "reads": False}
-
-
-@pytest.mark.engine
-def test_a_computed_source_may_be_a_path_but_no_part_of_a_dictionary_or_a_function(tmp_path):
-    file = tmp_path / "t.py"
-    file.write_text('from pathlib import Path\ndata = Path("a") / "b"\n')
-    assert describe.describe_task(file)["data"] == "a/b"
-    file.write_text('data = {"source": str("a"), "image_size": [8, 8]}\n')
-    with pytest.raises(UserError, match="only literals"):
-        describe.describe_task(file)
-    file.write_text("def data():\n    return []\n")
-    with pytest.raises(UserError, match="Received function"):
-        describe.describe_task(file)
-
-
 @pytest.mark.engine
 def test_building_a_model_fetches_its_weights_into_keras_folder(task, tmp_path, info):
     assert describe.build_task(task, info).parameters == 650
@@ -135,10 +103,3 @@ def test_a_file_that_ends_the_program_is_told_so_and_where(tmp_path, text, recei
     (tmp_path / "t.py").write_text(text + rest)
     with pytest.raises(UserError, match=received):
         describe.build_task(tmp_path / "t.py", info)
-
-
-@pytest.mark.engine
-def test_what_a_file_prints_when_it_is_read_or_at_exit_is_no_answer(tmp_path):
-    text = "import atexit, sys\natexit.register(print, 'bye')\nprint('{}', end='')\ndata = str('x')\n"
-    (tmp_path / "t.py").write_text(text)
-    assert describe.describe_task(tmp_path / "t.py")["data"] == "x"

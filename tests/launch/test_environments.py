@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 import scalestudy
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
+from scalestudy.config.point import Point
+from scalestudy.config.template import study_toml
 from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.hardware.installed import Built
 from scalestudy.launch import environments
@@ -17,10 +21,6 @@ from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.local.workers import Command, WorkerProcesses, started_in
 from scalestudy.launch.queue.submit import job_script
 from scalestudy.launch.slurm import SLURM
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import parse_study
-from scalestudy.study.point import Point
-from scalestudy.study.template import study_toml
 from scalestudy.util.errors import UserError
 from sites import MARK, RUN, SCRIPT, site
 
@@ -44,9 +44,16 @@ def described(monkeypatch: pytest.MonkeyPatch):
 
     def be(**packages: str) -> None:
         built = Built(
-            id="0", name="", prefix="", recorded="", python="3.11", host="", system="", cpu="",
+            id="0",
+            name="",
+            prefix="",
+            recorded="",
+            python="3.11",
+            host="",
+            system="",
+            cpu="",
             packages={name.replace("_", "-"): version for name, version in packages.items()},
-        )  # fmt: skip
+        )
         monkeypatch.setattr(environments, "describe_other", lambda *given, **options: built)
 
     return be

@@ -10,8 +10,8 @@ from scalestudy.launch.failures import (
     lost_workers,
     sentence,
 )
-from scalestudy.study.records import Cause, Hang
-from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.store.records import Cause, Hang
+from scalestudy.store.run_folder import RunFolder, write_point
 from sites import point, site
 
 

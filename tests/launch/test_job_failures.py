@@ -6,8 +6,8 @@ from scalestudy.launch.failures import INTERRUPTED, log_files
 from scalestudy.launch.failures import failure_of_job as cause_of
 from scalestudy.launch.queue.base import ENDED, UNKNOWN, JobView
 from scalestudy.launch.slurm import SLURM
-from scalestudy.study.records import Cause, Hang, JobRecord, Progress
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.records import Allocation, Cause, Hang, JobRecord, Progress
+from scalestudy.store.run_folder import RunFolder
 
 
 @pytest.fixture
@@ -124,8 +124,28 @@ def test_the_time_limit_says_how_far_it_was(run) -> None:
     assert cause_of(folder, view("TIMEOUT")).reason == "the time limit was reached in epoch 3 of 8"
 
 
+def test_a_repeated_time_limit_says_how_many_more_jobs_the_run_needs(run) -> None:
+    folder = run()
+    folder.write_progress(Progress(phase="training", epoch=3, epochs=8, step=1, steps=2, updated=0.0))
+    for number in range(5):
+        folder.write_allocation(Allocation(job="7", nodes=1, cores=4, gpus=0, began=float(number)))
+    reason = cause_of(folder, view("TIMEOUT")).reason
+    assert reason.endswith("after 5 jobs it needs about 11 more")  # 5.5 of 8 epochs at half an epoch a job
+    folder.write_progress(Progress(phase="training", epoch=1, epochs=8, step=0, steps=2, updated=0.0))
+    assert "time_limit" in cause_of(folder, view("TIMEOUT")).reason
+
+
+def test_a_node_that_cannot_open_the_output_does_not_see_the_results(tmp_path) -> None:
+    folder = RunFolder(tmp_path / "study" / "points" / "p" / "run-1")
+    folder.path.mkdir(parents=True)
+    failure = cause_of(folder, view("FAILED", signal=53, nodes="node2"))
+    assert failure.reason.startswith(f"node2 does not see {tmp_path / 'study'},")
+    assert (failure.signal, failure.job_state) == (None, "FAILED")
+
+
 def test_who_cancelled_it_is_named(run) -> None:
-    assert cause_of(run(), view("CANCELLED", by="1000")).reason == "cancelled by user 1000"
+    assert cause_of(run(), view("CANCELLED", by="4000000")).reason == "cancelled by user 4000000"
+    assert cause_of(run(), view("CANCELLED", by="0")).reason == "cancelled by root"
     assert cause_of(run(), view("CANCELLED")).reason == "cancelled"
 
 

@@ -14,16 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scalestudy.config.parse import parse_study
 from scalestudy.launch.base import Options, Submitted, launcher, launcher_of
 from scalestudy.launch.pbs import PBS, job_view, parse_qstat
 from scalestudy.launch.queue.base import JobView, MarkedJob, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.job import JobScript
 from scalestudy.launch.queue.jobs import cancel_jobs
-from scalestudy.launch.queue.script import JobScript, render
+from scalestudy.launch.queue.script import render
 from scalestudy.launch.status import study_status
-from scalestudy.study.parse import parse_study
-from scalestudy.study.records import JobRecord
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import JobRecord
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 from sites import MARK, job, site
 
@@ -160,10 +161,11 @@ def test_a_machine_without_pbs_says_so(monkeypatch, tmp_path):
         ({"job_state": "F", "Exit_status": 271, "substate": 91}, "cancelled", "cancelled"),
         (
             {"job_state": "F", "Exit_status": 3, "substate": 93, "exec_host": "x1/0"},
-            "failed", "the job ended with exit code 3 on x1",
+            "failed",
+            "the job ended with exit code 3 on x1",
         ),
     ],
-)  # fmt: skip
+)
 def test_the_state_of_a_point_follows_from_the_same_machine_as_slurms(study, programs, told, state, reason):
     programs(qstat=f"echo '{json.dumps({'Jobs': {'7.s': told}})}'")
     run = study.new_run(study.points()[0])
@@ -238,9 +240,12 @@ def ended(**fields):
 def test_jobs_that_are_not_over_are_told_in_the_common_words():
     found = views_of(ANSWER)
     assert {job: view.state for job, view in found.items()} == {
-        "11.pbs01": "PENDING", "12.pbs01": "RUNNING", "13.pbs01": "PENDING", 
-        "15.pbs01": "COMPLETING", "16.pbs01": "SUSPENDED",
-    }  # fmt: skip
+        "11.pbs01": "PENDING",
+        "12.pbs01": "RUNNING",
+        "13.pbs01": "PENDING",
+        "15.pbs01": "COMPLETING",
+        "16.pbs01": "SUSPENDED",
+    }
     assert found["12.pbs01"].nodes == "x1,x2"
     assert found["12.pbs01"].start == "2022-10-11T08:13:45"
     assert found["11.pbs01"].start == "2022-10-12T14:48:45"
@@ -273,20 +278,28 @@ def test_what_a_job_waits_for_is_said_in_words():
         ({"Exit_status": -1, "substate": 93}, "FAILED", None, None),
         (
             {
-                "Exit_status": 271, "substate": 93, "Resource_List": {"walltime": "00:10:00"},
+                "Exit_status": 271,
+                "substate": 93,
+                "Resource_List": {"walltime": "00:10:00"},
                 "resources_used": {"walltime": "00:10:04"},
             },
-            "TIMEOUT", None, None,
+            "TIMEOUT",
+            None,
+            None,
         ),
         (
             {
-                "Exit_status": 271, "substate": 93, "Resource_List": {"walltime": "00:10:00"},
+                "Exit_status": 271,
+                "substate": 93,
+                "Resource_List": {"walltime": "00:10:00"},
                 "resources_used": {"walltime": "00:01:00"},
             },
-            "FAILED", None, 15,
+            "FAILED",
+            None,
+            15,
         ),
     ],
-)  # fmt: skip
+)
 def test_how_a_job_ended_is_told_by_its_status_and_substate(fields, state, code, signal):
     view = ended(**fields)
     assert (view.state, view.exit_code, view.signal) == (state, code, signal)
@@ -332,15 +345,29 @@ def started(text: str) -> str:
 
 def test_a_job_asks_for_what_its_layout_says():
     on = site(
-        partition="prod", account="me", gpus_per_node=4, cpus_per_node=32, memory_per_node="180G",
-        time_limit="1-02:00:00", constraint="system=polaris", directives=("-l filesystems=home:eagle",),
-    )  # fmt: skip
+        partition="prod",
+        account="me",
+        gpus_per_node=4,
+        cpus_per_node=32,
+        memory_per_node="180G",
+        time_limit="1-02:00:00",
+        constraint="system=polaris",
+        directives=("-l filesystems=home:eagle",),
+    )
     assert directives(script(job("horovod", 6, on))) == [
-        "-N s-p", "-S /bin/bash", "-j oe", "-o /studies/s/jobs/p.out",
-        "-l select=2:ncpus=24:mpiprocs=3:ngpus=3:mem=180gb:system=polaris", "-l place=scatter:excl", "-r y",
-        "-l walltime=26:00:00", f"-v SCALESTUDY_MARK={MARK}", "-q prod", "-A me",
+        "-N s-p",
+        "-S /bin/bash",
+        "-j oe",
+        "-o /studies/s/jobs/p.out",
+        "-l select=2:ncpus=24:mpiprocs=3:ngpus=3:mem=180gb:system=polaris",
+        "-l place=scatter:excl",
+        "-r y",
+        "-l walltime=26:00:00",
+        f"-v SCALESTUDY_MARK={MARK}",
+        "-q prod",
+        "-A me",
         "-l filesystems=home:eagle",
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -380,8 +407,10 @@ def test_all_ranks_are_told_the_nodes_of_the_job_each_once_in_order(tmp_path):
     lines = "\n".join(PBS.queue.prepare())
     done = subprocess.run(
         ["bash", "-c", f'PBS_NODEFILE={file}\n{lines}\necho "$SCALESTUDY_NODES"'],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout == "n2,n1\n"
 
 
@@ -397,9 +426,13 @@ def test_a_linter_finds_nothing(tmp_path):
     for starts in ("srun", "hydra", "mpirun", "$MPIEXEC $FLAGS"):
         for strategy, workers in (("single", 1), ("multiworker", 8), ("horovod", 8)):
             on = site(
-                cpus_per_node=4, gpus_per_node=4, modules=("cuda",), scratch="$SCRATCH/x", launcher=starts,
+                cpus_per_node=4,
+                gpus_per_node=4,
+                modules=("cuda",),
+                scratch="$SCRATCH/x",
+                launcher=starts,
                 proxies={"http_proxy": "http://p:1"},
-            )  # fmt: skip
+            )
             text = script(job(strategy, workers, on, RUN))
             (tmp_path / f"{starts[:4]}-{strategy}.sh").write_text(text)
     files = list(tmp_path.iterdir())
@@ -447,9 +480,22 @@ def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, p
 
 @pytest.mark.parametrize(
     "text",
-    ["-J 0-9", "-J0-9", "-N x", "-l select=2", "-l a=b,walltime=1", "-W depend=afterok:1", "-v A=1",
-     "-VJ 0-9", "-l a -J 0-9", "--array=1", "-P 'a b'", "-C x", "-m abe x -J 1"],
-)  # fmt: skip
+    [
+        "-J 0-9",
+        "-J0-9",
+        "-N x",
+        "-l select=2",
+        "-l a=b,walltime=1",
+        "-W depend=afterok:1",
+        "-v A=1",
+        "-VJ 0-9",
+        "-l a -J 0-9",
+        "--array=1",
+        "-P 'a b'",
+        "-C x",
+        "-m abe x -J 1",
+    ],
+)
 def test_directives_that_would_change_a_job_are_refused(text):
     with pytest.raises(UserError):
         script(job("single", 1, site(directives=(text,))))

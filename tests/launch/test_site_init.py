@@ -8,7 +8,7 @@ import pytest
 from scalestudy.launch.queue.containers import Container
 from scalestudy.launch.queue.site import Site, load_site
 from scalestudy.launch.site_init import propose, site_template
-from scalestudy.launch.slurm import parse_sinfo
+from scalestudy.launch.slurm import gpu_kinds, parse_sinfo
 
 DEBUG = "debug*|up|infinite|4|4|4000|gpu:h100:2\nshort|up|1:00|4|4|4000|gpu:h100:2\n"
 """Printed by Slurm 22.05.8."""
@@ -37,9 +37,20 @@ def test_the_default_partition_is_taken_where_it_has_gpus():
 
 def test_else_the_one_with_most_nodes_with_gpus_and_the_kind_of_gpu_is_named_where_there_are_several():
     assert values(LARGE) == {
-        "partition": "gpu", "gpus_per_node": 2, "cpus_per_node": 48, "gpu_request": "--gres=gpu:v100:{gpus}",
+        "partition": "gpu",
+        "gpus_per_node": 2,
+        "cpus_per_node": 48,
+        "gpu_request": "--gres=gpu:v100:{gpus}",
         "time_limit": "1-00:00:00",
-    }  # fmt: skip
+    }
+
+
+MIXED = "gpu*|up|1:00|4|8|4000|gpu:a100:2\ngpu*|up|1:00|3|8|4000|gpu:2\n"
+
+
+def test_gpus_without_a_type_beside_typed_ones_are_a_kind_of_their_own():
+    assert gpu_kinds(parse_sinfo(MIXED), "gpu") == {"a100": 4, "GPUs without a type": 3}
+    assert values(MIXED)["gpu_request"] == "--gres=gpu:a100:{gpus}"
 
 
 def test_without_gpus_the_default_partition_is_taken():

@@ -181,8 +181,9 @@ def test_a_job_that_squeue_hides_and_accounting_shows_alive_is_alive(programs) -
 
 def test_accounting_that_lags_behind_the_controller_does_not_bring_a_job_back(programs) -> None:
     programs(
-        squeue='echo "7|FAILED|n1|x|NonZeroExitCode"', sacct='echo "7|RUNNING|0:0|n1|x"',
-    )  # fmt: skip
+        squeue='echo "7|FAILED|n1|x|NonZeroExitCode"',
+        sacct='echo "7|RUNNING|0:0|n1|x"',
+    )
     view = SLURM.queue.ask(["7"])["7"]
     assert (view.state, view.reason) == ("FAILED", "NonZeroExitCode")
 
@@ -273,10 +274,19 @@ def test_every_job_of_squeue_comes_back(jobs) -> None:
 
 
 COMPUTED_HERE = [
-    "--job-name=s-p", "--output=/studies/s/jobs/p.out", "--nodes=1", "--ntasks=2", "--ntasks-per-node=2",
-    "--cpus-per-task=2", "--time=01:00:00", "--requeue", "--open-mode=append", "--signal=B:USR1@120",
-    "--exclusive", "--gres=gpu:2",
-]  # fmt: skip
+    "--job-name=s-p",
+    "--output=/studies/s/jobs/p.out",
+    "--nodes=1",
+    "--ntasks=2",
+    "--ntasks-per-node=2",
+    "--cpus-per-task=2",
+    "--time=01:00:00",
+    "--requeue",
+    "--open-mode=append",
+    "--signal=B:USR1@120",
+    "--exclusive",
+    "--gres=gpu:2",
+]
 NASTY = st.text(st.sampled_from("ab1 -='\"\\#$`;&|\t\n\r\x0b\x85\u2028(){}[]%é\0"), max_size=25)
 TEXTS = NASTY | st.text(max_size=20)
 
@@ -329,9 +339,19 @@ def test_a_directive_is_one_option_that_none_of_ours_is_changed_by_or_it_is_refu
 
 @pytest.mark.parametrize(
     "text",
-    ["--array=0-9", "--ntasks=4", "--mem=1G", "--gres=gpu:4", "--comment=x", "-Ha0-9", "---", "-w n1",
-     "--hint nomultithread --array=1", "--exclude n1 --array=1"],
-)  # fmt: skip
+    [
+        "--array=0-9",
+        "--ntasks=4",
+        "--mem=1G",
+        "--gres=gpu:4",
+        "--comment=x",
+        "-Ha0-9",
+        "---",
+        "-w n1",
+        "--hint nomultithread --array=1",
+        "--exclude n1 --array=1",
+    ],
+)
 def test_what_would_change_a_jobs_layout_is_refused(text):
     with pytest.raises(UserError):
         job_script(job("single", 1, site(gpus_per_node=4, directives=(text,))))
@@ -339,9 +359,17 @@ def test_what_would_change_a_jobs_layout_is_refused(text):
 
 @pytest.mark.parametrize(
     "option",
-    ["--hint=nomultithread", "--nice=-5", "--spread-job", "--mem-bind=local", "--gpu-bind=closest",
-     "--mail-user=a@b", "--nodelist=n1", "--exclusive"],
-)  # fmt: skip
+    [
+        "--hint=nomultithread",
+        "--nice=-5",
+        "--spread-job",
+        "--mem-bind=local",
+        "--gpu-bind=closest",
+        "--mail-user=a@b",
+        "--nodelist=n1",
+        "--exclusive",
+    ],
+)
 def test_all_others_stand_as_they_are_and_once(option):
     found = options(job_script(job("single", 1, site(gpus_per_node=4, directives=(option,)))))
     assert found.count(option) == 1
@@ -425,9 +453,14 @@ def test_no_other_text_of_a_profile_or_a_study_adds_a_directive_or_breaks_the_sc
     try:
         container = Container(image=image, binds=(value or "/b",), overlay=(proxy or "/o",))
         on = site(
-            gpus_per_node=4, modules=(module,), env={"X": value}, proxies={"http_proxy": proxy},
-            scratch=scratch, wrapper=(word,), container=container,
-        )  # fmt: skip
+            gpus_per_node=4,
+            modules=(module,),
+            env={"X": value},
+            proxies={"http_proxy": proxy},
+            scratch=scratch,
+            wrapper=(word,),
+            container=container,
+        )
     except ValidationError:
         return
     run = Path(f"/studies/{word}/points/p/run-1")

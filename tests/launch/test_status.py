@@ -11,9 +11,9 @@ from scalestudy.launch.base import launcher, queues
 from scalestudy.launch.queue.base import ENDED, RUNNING, UNKNOWN, WAITING, JobView
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.status import FILES_LATE, Derived, derive, study_status
-from scalestudy.study.records import Failure, JobRecord, Progress
-from scalestudy.study.state import RunFiles
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import Failure, JobRecord, Progress
+from scalestudy.store.state import RunFiles
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
 FAILURE = Failure(rank=0, exit_code=1, reason="it failed")
@@ -80,7 +80,7 @@ def test_a_job_of_a_launcher_that_is_not_here_is_told_by_its_files(folder: Study
 def test_launchers_are_found_by_name(tmp_path: Path) -> None:
     assert queues() == ["slurm", "pbs"]
     assert not launcher("local").detached
-    with pytest.raises(UserError, match="local, slurm, pbs"):
+    with pytest.raises(UserError, match="local, hosts, slurm, pbs"):
         launcher("cron")
 
 

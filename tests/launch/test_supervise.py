@@ -13,15 +13,15 @@ import pytest
 
 from scalestudy.launch.failures import sentence
 from scalestudy.launch.supervise import STOPS
-from scalestudy.study.records import Cause
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.records import Cause
+from scalestudy.store.run_folder import RunFolder
 
 PROGRAM = """
 import os, sys
 from pathlib import Path
 from scalestudy import worker
 from scalestudy.launch.supervise import supervised
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.run_folder import RunFolder
 
 def work(path):
     def train():
@@ -41,7 +41,8 @@ def start(folder: Path, task: str, *before: str) -> subprocess.Popen[str]:
     (folder / "task.py").write_text(task)
     source = str(Path(__file__).parents[2] / "src")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([source, str(folder)])}
-    command = [*before, sys.executable, "-c", PROGRAM, str(folder)]
+    heard = ["env", "--default-signal=HUP"]  # nohup may have started these tests
+    command = [*heard, *before, sys.executable, "-c", PROGRAM, str(folder)]
     return subprocess.Popen(
         command, env=environment, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -67,12 +68,16 @@ def wait_for(condition) -> None:
         ("import sys\nsys.exit(0)\ndef model(): pass", 1, "sys.exit", "sys.exit(0)"),
         ("import sys\ndef model():\n    sys.exit('no data')", 1, "sys.exit", "sys.exit('no data')"),
         ("import os\ndef model():\n    os._exit(7)", 7, "os._exit", ""),
-        ("def model():\n    raise ValueError('no such thing\\nand more')", 1, "exception",
-         "ValueError: no such thing"),
+        (
+            "def model():\n    raise ValueError('no such thing\\nand more')",
+            1,
+            "exception",
+            "ValueError: no such thing",
+        ),
         ("import ctypes\ndef model():\n    ctypes.string_at(0)", -signal.SIGSEGV, "signal", ""),
         ("import os\ndef model():\n    os.kill(os.getpid(), 9)", -signal.SIGKILL, "signal", ""),
     ],
-)  # fmt: skip
+)
 def test_a_planted_end_is_named_with_its_place_in_the_users_file(tmp_path, task, code, kind, words):
     exit_code, _, cause = ended(tmp_path, task)
     assert (exit_code, cause.rank, cause.kind, cause.words) == (code, 1, kind, words)
@@ -213,7 +218,8 @@ def test_a_second_ctrl_c_ends_it_at_once(tmp_path):
     process, run = start(tmp_path, SLEEPS), RunFolder(tmp_path)
     pid_of(tmp_path)
     process.send_signal(signal.SIGINT)
-    wait_for(run.stop.exists)
+    wait_for(lambda: run.stop.exists() and run.stop.read_text())
+    assert run.stop.read_text() == "rank 1 received SIGINT"
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)

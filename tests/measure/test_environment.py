@@ -14,7 +14,7 @@ from scalestudy.measure.environment import (
     recorded_variables,
     stated_peak,
 )
-from scalestudy.study.engines import DEFAULT, engine_traits
+from scalestudy.plugins.engines import DEFAULT, engine_traits
 
 
 def record():
@@ -59,9 +59,13 @@ def test_it_says_whether_other_jobs_shared_the_nodes_as_far_as_the_job_was_told(
 @pytest.mark.parametrize(
     "name",
     [
-        "TF_TOKEN", "TF_VAR_db_password", "HOROVOD_SECRET_KEY", "NCCL_AUTH_TOKEN", "SCALESTUDY_SECRET",
+        "TF_TOKEN",
+        "TF_VAR_db_password",
+        "HOROVOD_SECRET_KEY",
+        "NCCL_AUTH_TOKEN",
+        "SCALESTUDY_SECRET",
     ],
-)  # fmt: skip
+)
 def test_a_variable_is_not_told_for_its_beginning(name, monkeypatch):
     monkeypatch.setenv(name, "planted-value")
     assert name not in VARIABLES

@@ -10,13 +10,14 @@ from scalestudy.measure.hang_detection import (
     ProgressMark,
     ProgressTimer,
     describe_hang,
+    describe_silence,
     due_after,
     first_hung,
     first_stopped,
     granted,
     stalled_for,
 )
-from scalestudy.study.records import Hang, Sign
+from scalestudy.store.records import Hang, Sign
 
 
 def sign(rank: int, marks: int, written: float = 0.0, **more) -> Sign:
@@ -80,6 +81,13 @@ def test_of_the_ranks_that_write_no_more_the_one_that_has_come_least_far_was_sto
 def test_a_hang_is_told_with_rank_host_place_and_seconds(place, named):
     words = describe_hang(Hang(seconds=600.4, lives=False, **place))
     assert all(part in words for part in named)
+
+
+def test_a_rank_without_heartbeats_is_named_before_those_that_wait_for_it():
+    signs = [sign(0, 3, written=195.0, moved=100.0), sign(1, 3, written=101.0, moved=101.0)]
+    assert "no sign of life of rank 1 on node1 for 1:35 min" in describe_silence(signs, 200.0)
+    alive = [each.model_copy(update={"written": 198.0}) for each in signs]
+    assert "no progress of rank 0 on node0 for 1:40 min" in describe_silence(alive, 200.0)
 
 
 @pytest.mark.parametrize(

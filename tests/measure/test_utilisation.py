@@ -97,19 +97,20 @@ def test_cores_in_use_are_told_in_per_cent_of_those_granted():
 def test_what_earlier_processes_used_is_added_and_peaks_are_kept(nvml):
     (card,) = cards(1, energy=0, used=5)
     nvml(card)
-    first = Utilisation(2, ["GPU-a0"], node=True, allocated=lambda: [70])
+    first = Utilisation(2, ["GPU-a0"], node=True, memory=lambda: [(70, 80)])
     with first:
         card.energy += 3000
     kept = first.usage()
     card.used = 3
-    second = Utilisation(2, ["GPU-a0"], node=True, allocated=lambda: [20])
+    second = Utilisation(2, ["GPU-a0"], node=True, memory=lambda: [(20, None)])
     second.resume(kept.row())
     with second:
         card.energy += 4000
     both = second.usage()
     (use,) = both.gpu_uses(0)
     assert second.whole
-    assert (use.joules, use.memory_bytes, use.allocated_bytes) == (pytest.approx(7), 5, 70)
+    assert (use.joules, use.memory_bytes) == (pytest.approx(7), 5)
+    assert (use.allocated_bytes, use.reserved_bytes) == (70, 80)
     assert both.sums[0] > kept.sums[0] > 0
 
 

@@ -34,9 +34,14 @@ def scalestudy(tmp_path_factory):
 
     def call(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
         done = subprocess.run(
-            [sys.executable, "-m", "scalestudy", *words], cwd=folder, text=True, capture_output=True,
-            env=os.environ | {"PYTHONPATH": path}, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+            [sys.executable, "-m", "scalestudy", *words],
+            cwd=folder,
+            text=True,
+            capture_output=True,
+            env=os.environ | {"PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout, done.stderr
 
@@ -47,9 +52,9 @@ def scalestudy(tmp_path_factory):
 def test_what_is_brought_is_offered_like_our_own(scalestudy, tmp_path):
     scalestudy(tmp_path, "init", "study.toml", "--task", "brought")
     text = (tmp_path / "study.toml").read_text()
-    assert '"brought"' in text.partition("task = ")[0]
-    assert '# source = "brought:60"' in text
-    assert "# batch_size = 10" in text
+    names, _, rest = text.partition("task = ")
+    assert "brought" in names.split("Names: ")[1].strip().split(", ")
+    assert rest.startswith('"brought"\n')
     _, refused = scalestudy(tmp_path, "report", ".", "--format", "pdf", code=2)
     assert refused.split("Received")[0].rstrip().endswith(", brought")
     (tmp_path / "study.toml").write_text('task = "brough"')
@@ -69,14 +74,19 @@ def test_a_study_of_what_is_brought_runs_from_its_data_to_its_report(scalestudy,
     assert (tmp_path / folder / "report" / "brought.txt").read_text() == "study: 2 runs\n"
     point = json.loads((tmp_path / folder / "points" / "brought-w1-s0" / "run-1" / "point.json").read_text())
     assert (point["data"]["source"], point["train"]["batch_size"]) == ("brought:60", 10)
+    assert rows[0]["metric"] == "brought"
 
 
 @pytest.mark.slow
 def test_without_the_package_its_study_is_refused_by_name(tmp_path):
     (tmp_path / "study.toml").write_text(STUDY)
     done = subprocess.run(
-        [sys.executable, "-m", "scalestudy", "run", "study.toml"], cwd=tmp_path, text=True,
-        capture_output=True, env=os.environ | {"PYTHONPATH": str(HERE.parents[1] / "src")}, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "scalestudy", "run", "study.toml"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(HERE.parents[1] / "src")},
+        check=False,
+    )
     assert done.returncode == 2
     assert "brought" in done.stderr

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.report.as_markdown import markdown
 from scalestudy.report.costs_section import costs_section
 from scalestudy.report.document import Document, Folded, Table
-from scalestudy.study.usage import NodeUse, ProcessUse
+from scalestudy.report.write_document import markdown
+from scalestudy.store.usage import NodeUse, ProcessUse
 
 
 def measured(workers, **changes):
@@ -15,9 +15,14 @@ def measured(workers, **changes):
     told = {
         "processes": [ProcessUse(rank=r, read_bytes=3 * 2**20, written_bytes=0) for r in range(workers)],
         "nodes": [NodeUse(rank=0, sent_bytes=0, received_bytes=0, loopback_bytes=2**30, cpu_joules=5400.0)],
-        "usage_of": "run", "wall_seconds": 15.0, "better": "higher", "bounded": True,
-        "flops_per_sample": 2e9, "precision": "float32", **changes,
-    }  # fmt: skip
+        "usage_of": "run",
+        "wall_seconds": 15.0,
+        "better": "higher",
+        "bounded": True,
+        "flops_per_sample": 2e9,
+        "precision": "float32",
+        **changes,
+    }
     return replace(found, result=found.result.model_copy(update=told))
 
 

@@ -12,10 +12,9 @@ from scalestudy.report.details import (
     every_run,
     gallery_blocks,
     key_numbers,
-    reasons,
 )
 from scalestudy.report.document import Code, Folded
-from scalestudy.study.gallery_record import GalleryRecord, GallerySample
+from scalestudy.store.gallery_record import GalleryRecord, GallerySample
 
 NAMES = ["background", "cell <b>"]
 
@@ -106,15 +105,6 @@ def test_undone_runs_come_first_with_their_reasons_links_and_logs():
     assert isinstance(log, Folded) and isinstance(log.blocks[0], Code)
     assert "out of memory" in log.blocks[0].text
     assert every_run(analyse("made", []), "..") is None
-
-
-def test_of_many_failures_each_reason_is_named_once_and_some_are():
-    (failed,) = [point for point in synthetic.unfinished() if point.state == "failed"]
-    points = [replace(failed, name=f"p{n}", reason=f"reason {n // 2}.") for n in range(10)]
-    assert reasons(analyse("made", [], points)) == [
-        "p0 and 1 more: reason 0.", "p2 and 1 more: reason 1.", "p4 and 1 more: reason 2.",
-        "2 more reasons: see `scalestudy status`.",
-    ]  # fmt: skip
 
 
 def samples(kind="masks", **sample):

@@ -10,11 +10,8 @@ import pytest
 from elsewhere import cassava, foreign
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
-from scalestudy.report.figures import figures
 from scalestudy.report.formats import FORMATS, Medium
-from scalestudy.report.notes import notes
-from scalestudy.report.study_document import report_document
-from synthetic import seeded
+from scalestudy.report.study_document import figures, report_document
 
 APART = {"source": "published"}
 LITTLE: dict[str, list[Run]] = {
@@ -22,8 +19,7 @@ LITTLE: dict[str, list[Run]] = {
     "throughput": [foreign(n, throughput=90.0 * n) for n in (1, 2)],
     "nothing but counts": [foreign(1), foreign(2)],
     "quality": [foreign(n, quality=0.9, metric="iou", seed=0) for n in (1, 2)],
-    "beside ours": [*seeded((1, 2)), *(foreign(n, training_seconds=9 / n, swept=APART) for n in range(1, 5))],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("runs", LITTLE.values(), ids=LITTLE)
@@ -53,31 +49,6 @@ def test_what_is_not_known_is_an_empty_cell_and_null():
     document = json.loads(FORMATS.get("json").render(findings, Medium()))
     assert document["rows"][0]["seeds"] == [None]
     assert document["rows"][0]["global_batch"] is None
-
-
-def test_nothing_is_claimed_of_numbers_from_elsewhere():
-    claims = ("number of samples processed", "each sample once, for any number of workers")
-    theirs, both = (" ".join(notes(analyse("x", runs))) for runs in (cassava(), LITTLE["beside ours"]))
-    assert [claim in theirs for claim in claims] == [False, False]
-    assert [claim in both for claim in claims] == [True, True]
-
-
-def test_figures_claim_nothing_of_numbers_from_elsewhere():
-    runs = [
-        foreign(n, quality=0.9, metric="iou", training_seconds=60 / n, epochs=(9, 5, 5)) for n in (1, 2, 4)
-    ]
-    said = {figure.name: figure.caption for figure in figures(analyse("elsewhere", runs))}
-    assert "as stated in its files" in said["quality"]
-    assert not any("of the saved model" in caption for caption in said.values())
-    ours = {figure.name: figure.caption for figure in figures(analyse("ours", seeded((1, 2, 4))))}
-    assert "of the saved model" in ours["quality"]
-
-
-def test_beside_runs_of_ours_those_of_others_are_not_advised_on():
-    fast = [foreign(n, throughput=1e9 * n, swept=APART) for n in (1, 2, 4)]
-    findings = analyse("both", [*seeded((1, 2)), *fast])
-    assert findings.advice.choice is not None
-    assert findings.advice.choice.source is None
 
 
 def test_a_speed_up_from_times_is_not_drawn_as_one_of_throughput():

@@ -60,27 +60,3 @@ def test_all_lines_together_have_a_bounded_weight():
 def test_a_steep_loss_is_on_a_logarithmic_axis(first, scale):
     figure = losses(analyse("made", [synthetic.run(epochs=2, losses=(first, 0.4))]))[0]
     assert figure.spec["encoding"]["y"]["scale"] == scale
-
-
-def test_a_loss_that_was_computed_once_is_a_dot():
-    run = synthetic.run(epochs=3)
-    epochs = [record.model_copy(update={"validation": {}}) for record in run.epochs[:2]]
-    runs = [synthetic.Run(run.result, (*epochs, run.epochs[2]))]
-    spec = losses(analyse("made", runs))[0].spec
-    (rows,) = spec["datasets"].values()
-    assert {row["set"]: row["alone"] for row in rows} == {"training": False, "validation": True}
-    assert [(layer["mark"]["type"], "transform" in layer) for layer in spec["layer"]] == [
-        ("line", False),
-        ("point", True),
-    ]
-
-
-def test_losses_of_one_epoch_are_told_apart_by_their_shapes():
-    spec = losses(analyse("made", [synthetic.run(epochs=1)]))[0].spec
-    assert spec["mark"]["type"] == "point"
-    assert spec["encoding"]["shape"]["field"] == "set"
-
-
-def test_few_epochs_are_whole_numbers_below_the_axis():
-    figure = losses(analyse("made", [synthetic.run(epochs=3)]))[0]
-    assert figure.spec["encoding"]["x"]["axis"]["values"] == [1, 2, 3]

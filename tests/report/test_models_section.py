@@ -1,16 +1,11 @@
-import re
-
 import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
-from scalestudy.report.as_latex import latex
-from scalestudy.report.as_markdown import markdown
 from scalestudy.report.as_terminal import terminal
-from scalestudy.report.document import Document, Drawing, Folded, Paragraph, Table
-from scalestudy.report.images import Picture
-from scalestudy.report.models_section import models_section, time_figure
+from scalestudy.report.document import Document, Folded, Table
+from scalestudy.report.models_section import models_section
 
 
 def section(runs):
@@ -67,36 +62,6 @@ def test_a_strategy_without_a_scaling_model_says_why():
     assert "No scaling model for mirrored: a scaling model needs 3 different numbers" in text
 
 
-def test_curves_are_dashed_and_points_open_beyond_what_was_measured():
-    svg = Picture(time_figure(analyse("made", STUDY))).svg
-    assert 'stroke-dasharray="3,4"' in svg
-    marks = re.findall(r'aria-label="[^"]*Is: (\w+);[^>]*', svg)
-    filled = re.findall(r'aria-label="[^"]*Is: (\w+);[^>]* fill="#', svg)
-    assert sorted(set(marks)) == ["measured", "predicted"]
-    assert set(filled) == {"measured"}
-    assert len(filled) == marks.count("measured")
-
-
-def test_the_section_is_written_in_every_form(whole):
-    document = Document("made", (whole,))
-    assert sum(isinstance(block, Drawing) for block in whole.blocks) == 1
-    for text in (terminal(document, 100), markdown(document), latex(document)):
-        assert "How the times scale" in text
-        assert "Predictions for up to" in text
-
-
 def test_without_one_worker_predictions_say_what_they_are_against():
     runs = [run for run in STUDY if run.result.workers >= 4]
     assert all(row[3].endswith("against 4 workers") for row in table(section(runs), "predicted").rows)
-
-
-def test_of_very_many_series_some_are_told_of_and_the_others_counted():
-    runs = [
-        run
-        for batch in range(7)
-        for run in synthetic.seeded((1, 2, 4), seeds=1, swept={"train.batch_size": batch})
-    ]
-    found = section(runs)
-    drawn = next(block for block in found.blocks if isinstance(block, Drawing)).figure
-    assert drawn.caption.endswith("Of 14 series, 12 are drawn.")
-    assert Paragraph("Scaling models of 2 more series are not shown here.") in found.blocks

@@ -4,15 +4,10 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.runs import key_of_run
 from scalestudy.report.details import every_run
-from scalestudy.report.notes import notes
-from scalestudy.study.records import RankRecord
-
-
-def test_the_method_of_the_intervals_has_its_sources():
-    (method,) = [note for note in notes(analyse("made", synthetic.seeded())) if note.startswith("Intervals")]
-    for source in ("Hoefler and Belli, SC15", "Fisher 1935", "Montgomery, chapter 4", "Anscombe 1948"):
-        assert source in method
+from scalestudy.report.notes import environments, notes
+from scalestudy.store.records import RankRecord
 
 
 @pytest.mark.parametrize("order", ["blocks", "rows"])
@@ -24,31 +19,6 @@ def test_when_where_and_in_which_order_runs_were_taken_is_there(order):
     (note,) = [note for note in notes(analyse("made", runs)) if "node07, node08" in note]
     assert f'"{order}"' in note and "2026-01-02" in note
     assert not any(f'"{order}"' in note for note in notes(analyse("made", synthetic.seeded((1, 2)))))
-
-
-def test_the_margin_the_direction_and_chance_are_told():
-    runs = [
-        synthetic.run("horovod", n, s, metric="mse", quality=0.02, chance=0.19)
-        for n in (1, 2)
-        for s in (0, 1)
-    ]
-    told = notes(analyse("made", runs))
-    (quality,) = [note for note in told if note.startswith("Quality is")]
-    assert "mse (lower is better)" in quality
-    assert "2 %" in quality
-    assert any(note.startswith("A constant answer") and "0.19" in note for note in told)
-
-
-def test_what_models_began_with_is_there_and_where_no_task_has_weights_nothing_is():
-    def about(*weights):
-        runs = [
-            replace(run, result=run.result.model_copy(update={"weights": name}))
-            for run, name in zip(synthetic.seeded(), weights, strict=False)
-        ]
-        return [note for note in notes(analyse("made", runs)) if "retrained" in note]
-
-    assert about("none", "imagenet")[0].endswith("imagenet / none, from scratch.")
-    assert about(None, None) == []
 
 
 @pytest.mark.parametrize(
@@ -74,15 +44,19 @@ def test_folds_are_repeats_that_a_report_names():
     assert "Split" not in str(every_run(analyse("seeds", synthetic.seeded()), ".."))
 
 
-def test_chance_is_not_spoken_of_where_no_run_recorded_it():
-    assert not any("One answer" in note for note in notes(analyse("made", synthetic.seeded())))
-
-
 def test_runs_on_nodes_that_other_jobs_could_use_are_counted():
     rank = RankRecord(
-        rank=0, size=1, local_rank=0, host="n1", pid=1, placement_source="slurm", cpus=[0], threads=1,
-        devices=[], versions={},
-    )  # fmt: skip
+        rank=0,
+        size=1,
+        local_rank=0,
+        host="n1",
+        pid=1,
+        placement_source="slurm",
+        cpus=[0],
+        threads=1,
+        devices=[],
+        versions={},
+    )
     runs = synthetic.seeded()
 
     def about(shared):
@@ -103,13 +77,14 @@ def on_gpus(run, devices, uuids=("GPU-a",)):
 
 def test_runs_on_gpus_of_several_kinds_are_named():
     old, new, cpu = "NVIDIA GeForce GTX 1080", "NVIDIA GeForce RTX 4090", "/device:CPU:"
-    first, second = synthetic.seeded()[:2]
+    first, second = synthetic.seeded((1, 2), ("horovod",), 1)
 
     def about(*runs):
         return [note for note in notes(analyse("made", runs)) if "different GPUs" in note]
 
     (note,) = about(on_gpus(first, [new]), on_gpus(second, [new, old]))
-    assert f"({old}, {new})" in note
+    one, two = (key_of_run(run).label for run in (first, second))
+    assert f"({old}: {two}; {new}: {one}, {two})" in note
     assert about(on_gpus(first, [new]), on_gpus(second, [new, new])) == []
     assert about(on_gpus(first, [cpu + "0"], ()), on_gpus(second, [cpu + "0", cpu + "1"], ())) == []
 
@@ -126,23 +101,43 @@ def test_a_run_without_its_model_is_named_with_the_reason():
 @pytest.mark.parametrize(
     ("precision", "device", "noted"),
     [
-        ("float32", "NVIDIA A100-SXM4-80GB", True), ("tf32", "NVIDIA A100-SXM4-80GB", False),
-        ("float32", "Tesla V100-SXM2-16GB", False), ("mixed_bfloat16", "NVIDIA H200", False),
+        ("float32", "NVIDIA A100-SXM4-80GB", True),
+        ("tf32", "NVIDIA A100-SXM4-80GB", False),
+        ("float32", "Tesla V100-SXM2-16GB", False),
+        ("mixed_bfloat16", "NVIDIA H200", False),
     ],
-)  # fmt: skip
+)
 def test_float32_on_gpus_with_tf32_is_noted_since_it_flatters_efficiency(precision, device, noted):
     run = on_gpus(synthetic.run("horovod"), [device])
     run = replace(run, result=run.result.model_copy(update={"precision": precision}))
     assert any("TensorFloat-32" in note for note in notes(analyse("made", [run]))) == noted
 
 
-def test_rows_of_several_engines_say_what_is_compared_between_them():
-    def told(*engines):
-        runs = [
-            replace(run, result=run.result.model_copy(update={"engine": engine}))
-            for engine, run in zip(engines, synthetic.seeded((1,), seeds=1), strict=True)
-        ]
-        return [note for note in notes(analyse("made", runs)) if "TensorFlow, theirs" in note]
+def listed(*ids):
+    """Return the listed facts of runs in environments with these ids."""
+    ranks = [
+        synthetic.rank().model_copy(update={"environment_id": each, "environment_name": "/venvs/a"})
+        for each in ids
+    ]
+    return dict(environments([replace(synthetic.run(), ranks=(rank,)) for rank in ranks]))
 
-    assert len(told("tensorflow", "theirs")) == 1
-    assert told("tensorflow", "tensorflow") == []
+
+def test_an_environment_is_named_by_its_id_and_folder():
+    assert listed("ab12")["Environment"] == "ab12 (/venvs/a)"
+
+
+def test_runs_of_different_software_show_both():
+    assert listed("ab12", "cd34", "ab12")["Environment"] == "ab12 (/venvs/a); cd34 (/venvs/a)"
+
+
+def test_records_that_hold_no_id_list_none():
+    assert "Environment" not in listed("", "")
+
+
+def test_a_variable_is_named_once_with_all_its_values():
+    ranks = tuple(
+        synthetic.rank().model_copy(update={"environment": {"HOROVOD_RANK": str(rank), "HOROVOD_SIZE": "2"}})
+        for rank in range(2)
+    )
+    facts = dict(environments([replace(synthetic.run(), ranks=ranks)]))
+    assert facts["Variables"] == "HOROVOD_RANK=0 or 1, HOROVOD_SIZE=2"

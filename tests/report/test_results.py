@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 import synthetic
+from curves import TARGET, learning
 from elsewhere import cassava
 from scalestudy.analysis.findings import analyse
+from scalestudy.features.imported.gather import published_findings
 from scalestudy.report.results import NO_REFERENCE, UNTIMED, results_table
 from scalestudy.report.time_and_cost import time_and_cost
 
@@ -56,6 +58,22 @@ def test_a_row_that_learned_nothing_stands_out_and_a_failed_run_has_a_note():
 def test_what_a_speed_up_lacks_is_named_once_and_of_the_row_s_engine():
     (row,) = analyse("made", [synthetic.run("native", 2)]).rows
     assert row.speed.reason.count("native") == 1
+
+
+def test_the_useful_speed_up_has_a_column_where_the_batch_grows_and_states_who_never_arrived():
+    runs = [
+        learning("native", n, s, needed, 12, throughput=100.0 * n)
+        for n, needed in ((1, 4000), (4, 8000), (8, 10**6))
+        for s in range(2)
+    ]
+    made = results_table(analyse("made", runs, target_quality=TARGET))
+    assert float(cell(made, 1, "Useful speed-up").text) == pytest.approx(2, rel=0.02)
+    assert made.footnotes[cell(made, 2, "Useful speed-up").note - 1].startswith("0 of 2 runs reached it")
+    with_equal_batches = [
+        replace(run, result=run.result.model_copy(update={"global_batch": 16})) for run in runs[:4]
+    ]
+    equal = results_table(analyse("made", with_equal_batches, target_quality=TARGET))
+    assert "Useful speed-up" not in [heading.name for heading in equal.headings]
 
 
 def test_relative_speed_ups_are_headed_by_what_they_are_against():
@@ -118,11 +136,17 @@ def test_a_quality_that_is_better_lower_says_so_and_shows_its_digits():
 def test_of_numbers_from_elsewhere_there_is_no_column_that_is_known_of_no_row_and_none_twice():
     headings = [(each.name, each.unit) for each in table(cassava()).headings]
     assert headings == [
-        ("Strategy", ""), ("Workers", ""), ("Time to train", "s, training only"),
-        ("Cost efficiency", "cost of the reference / cost"), ("Quality", "quality"),
-        ("Cost", "worker-min"), ("Speed-up", "training time"), ("Scaling efficiency", "training time"),
-        ("Training time", "s"), ("Runs", ""),
-    ]  # fmt: skip
+        ("Strategy", ""),
+        ("Workers", ""),
+        ("Time to train", "s, training only"),
+        ("Cost efficiency", "cost of the reference / cost"),
+        ("Quality", "quality"),
+        ("Cost", "worker-min"),
+        ("Speed-up", "training time"),
+        ("Scaling efficiency", "training time"),
+        ("Training time", "s"),
+        ("Runs", ""),
+    ]
 
 
 def at_chance():
@@ -146,3 +170,23 @@ def test_a_figure_without_a_front_has_no_layer_of_it():
     (sound,) = time_and_cost(analyse("made", synthetic.seeded((1, 2, 4))))
     assert [len(each.spec["layer"]) for each in (figure, sound)] == [2, 6]
     assert "strokeDash" not in str(figure.spec["layer"]) and "strokeDash" in str(sound.spec["layer"])
+
+
+def test_a_row_that_is_passed_over_since_it_seems_worse_says_so_in_its_cell():
+    findings = published_findings()
+    decision, made = findings.advice.decision, results_table(findings)
+    quality = [cell(made, index, "Quality") for index in range(len(findings.rows))]
+    seems = [decision.verdicts[row.key].seems_worse for row in findings.rows]
+    assert any(seems) and not all(seems)
+    assert [each.remark.startswith("seems worse") for each in quality] == seems
+
+
+@pytest.mark.parametrize(("others", "shown"), [("--lr 0.1", []), ("--lr 0.2", ["arguments"])])
+def test_arguments_of_a_script_are_a_column_only_where_they_differ(others, shown):
+    runs = [
+        synthetic.run("ddp", n, swept={"script.arguments": text, "train.epochs": 3})
+        for n, text in ((1, "--lr 0.1"), (2, others))
+    ]
+    names = [heading.name for heading in table(runs).headings[2:4]]
+    assert [name for name in names if name == "arguments"] == shown
+    assert "epochs" in names

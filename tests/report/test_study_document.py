@@ -1,4 +1,4 @@
-"""The report as a document and in its formats: page, Markdown, LaTeX, tables and pictures."""
+"""The report as a document and in its formats: page, Markdown, tables and pictures."""
 
 import json
 import re
@@ -9,22 +9,18 @@ from html.parser import HTMLParser
 import pytest
 
 import synthetic
-from compiled import compiled, needs_tex
 from scalestudy.analysis.findings import analyse
-from scalestudy.report import as_html
-from scalestudy.report import sections as sections_module
-from scalestudy.report.as_html import html, script_json
-from scalestudy.report.as_markdown import markdown
+from scalestudy.report import formats, write_document
 from scalestudy.report.document import Document, Heading, Paragraph, Section, Table, drawings
 from scalestudy.report.formats import FORMATS, Medium
-from scalestudy.report.study_document import report_document
+from scalestudy.report.study_document import report_document, write_report
 from scalestudy.report.terminal import render_text
-from scalestudy.report.write import write_report
+from scalestudy.report.write_document import html, markdown, script_json
 from scalestudy.util.errors import UserError
 from synthetic_document import document as every_block
 
 PLACES = ["time-and-cost", "speedup", "quality", "efficiency", "phases", "loss-by-epoch"]
-LINKS = {"markdown": r"!\[[^\]]*\]\(([^)]+)\)", "latex": r"\\includegraphics\[[^\]]*\]\{([^}]+)\}"}
+LINK = r"!\[[^\]]*\]\(([^)]+)\)"
 BEGINS = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF-"}
 
 
@@ -77,13 +73,12 @@ def test_the_decision_comes_first_and_how_it_was_measured_after_all_sections(doc
 @pytest.mark.slow
 def test_a_report_is_a_page_tables_and_figures_that_each_form_refers_to(written):
     names = {path.name for path in written.files.values()}
-    assert names == {"report.html", "report.md", "report.tex", "table.csv", "table.json"}
+    assert names == {"report.html", "report.md", "table.csv", "table.json"}
     assert len(written.figures) == 3 * len(PLACES)
     assert all(figure.read_bytes().startswith(BEGINS[figure.suffix]) for figure in written.figures)
-    for form, link in LINKS.items():
-        addresses = re.findall(link, written.files[form].read_text())
-        assert len(addresses) == len(PLACES)
-        assert all((written.page.parent / address).stat().st_size for address in addresses)
+    addresses = re.findall(LINK, written.files["markdown"].read_text())
+    assert len(addresses) == len(PLACES)
+    assert all((written.page.parent / address).stat().st_size for address in addresses)
 
 
 def test_users_texts_cannot_become_markup(page):
@@ -154,12 +149,12 @@ def test_a_large_study_has_charts_of_bounded_weight():
     counts = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
     names = ("single", "native", "mirrored", "multiworker", "horovod", "virtual")
     findings = analyse("large", synthetic.seeded(counts, names, seeds=1))
-    assert len(script_json(as_html._charts(report_document(findings)))) < 800_000
+    assert len(script_json(write_document._charts(report_document(findings)))) < 800_000
 
 
 def test_a_long_table_shows_its_first_rows_and_the_advised_one(monkeypatch):
     table = Table((Heading("n"),), tuple((str(place),) for place in range(5)), chosen=3)
-    monkeypatch.setattr(as_html, "MOST_ROWS", 1)
+    monkeypatch.setattr(write_document, "MOST_ROWS", 1)
     page = html(Document("made", (table,)))
     assert page.count('<th scope="row"') == 2 and page.count('<tr class="chosen"') == 1
     assert "3 more rows are not shown." in page
@@ -169,7 +164,7 @@ def test_a_study_without_results_needs_no_charts():
     empty = analyse("empty", [], synthetic.unfinished())
     page = html(report_document(empty))
     assert "vegaEmbed" not in page and "horovod-w16-s0" in page
-    for text in (page, *(FORMATS.get(form).render(empty, Medium()) for form in ("markdown", "latex"))):
+    for text in (page, FORMATS.get("markdown").render(empty, Medium())):
         assert empty.advice.headline in text
 
 
@@ -186,7 +181,7 @@ def test_markdown_marks_the_advised_row_and_leaves_out_what_a_page_alone_shows(d
     assert "Runs: 1 failed" not in text and "Advised workers" not in text
 
 
-@pytest.mark.parametrize("name", sorted(set(FORMATS.built_in()) - {"html", "markdown", "latex"}))
+@pytest.mark.parametrize("name", sorted(set(FORMATS.built_in()) - {"html", "markdown"}))
 def test_every_format_renders_to_text_or_bytes(findings, name):
     content = FORMATS.get(name).render(findings, Medium(width=120))
     if isinstance(content, bytes):
@@ -210,24 +205,14 @@ def test_a_report_is_not_written_among_the_records_of_a_study(folder, findings):
 def test_a_section_is_on_the_page_and_in_the_terminal(monkeypatch):
     section = Section("A subject", (Paragraph("A sentence on it."),))
     made = {"section": lambda _: section, "nothing": lambda _: None}
-    monkeypatch.setattr(sections_module.SECTIONS, "names", lambda: list(made))
-    monkeypatch.setattr(sections_module.SECTIONS, "get", made.get)
+    monkeypatch.setattr(formats.SECTIONS, "names", lambda: list(made))
+    monkeypatch.setattr(formats.SECTIONS, "get", made.get)
     findings = analyse("made", [synthetic.run("mirrored", 1)])
     assert "A sentence on it." in render_text(findings, verbose=True)
     blocks = report_document(findings, drawn=False).blocks
     titles = [block.title for block in blocks if isinstance(block, Section)]
     assert titles.index("A subject") < titles.index("How this was measured")
     assert sum(1 for _ in drawings(blocks)) == 0
-
-
-@needs_tex
-@pytest.mark.tex
-@pytest.mark.slow
-def test_a_report_compiles_with_its_figures(written):
-    pages = compiled(written.files["latex"])
-    assert max(pages.overfull, default=0.0) < 3
-    for words in ("Decision", "horovod", "Speed-up S", "How this was measured"):
-        assert words in pages.text, words
 
 
 @pytest.mark.browser

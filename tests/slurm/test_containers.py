@@ -47,9 +47,13 @@ def image(binds) -> Path:
     image = CACHE / f"charliecloud-{hashlib.sha256(RECIPE.read_bytes()).hexdigest()[:12]}"
     if not image.exists():
         made = subprocess.run(
-            [RECIPE, "--bare", image], text=True, check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [RECIPE, "--bare", image],
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         if made.returncode and "http" in made.stdout:
             pytest.skip(f"Debian's archive is not reached: {made.stdout.strip().splitlines()[-1]}")
         assert made.returncode == 0, made.stdout

@@ -10,11 +10,21 @@ from pathlib import Path
 
 CAPTURED = Path(__file__).parents[1] / "cluster" / "captured_gpus.json"
 KEYS = [
-    "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "SLURMD_NODENAME", "SLURM_DISTRIBUTION",
-    "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_JOB_NODELIST", "SLURM_LOCALID", "SLURM_NODEID",
-    "SLURM_PROCID", "SLURM_STEP_GPUS", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_TASKS",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_VISIBLE_DEVICES",
+    "SLURMD_NODENAME",
+    "SLURM_DISTRIBUTION",
+    "SLURM_GPUS_ON_NODE",
+    "SLURM_JOB_GPUS",
+    "SLURM_JOB_NODELIST",
+    "SLURM_LOCALID",
+    "SLURM_NODEID",
+    "SLURM_PROCID",
+    "SLURM_STEP_GPUS",
+    "SLURM_STEP_NODELIST",
+    "SLURM_STEP_NUM_TASKS",
     "SLURM_STEP_TASKS_PER_NODE",
-]  # fmt: skip
+]
 """Variables that determine placements and GPUs; tests/cluster/test_gpu_layouts.py relies on them."""
 TELL = (
     f"import json, os; print(json.dumps({{k: os.environ[k] for k in {json.dumps(KEYS)} if k in os.environ}}))"
@@ -27,12 +37,13 @@ def test_slurm_tells_tasks_of_their_gpus_as_it_did_when_that_was_captured(cluste
     srun = "srun -N2 -n4 --ntasks-per-node=2 --distribution=block:block --mpi=none"
     layout = ("-N2", "-n4", "--ntasks-per-node=2", "--gres=gpu:2", "-w", "node1,node2")
     job = cluster.sbatch(
-        *layout, f"--output={folder}/job.log",
+        *layout,
+        f"--output={folder}/job.log",
         script="".join(
             f"{srun} {options} {sys.executable} -c '{TELL}' >{folder}/{number}\n"
             for number, options in enumerate(captured)
         ),
-    )  # fmt: skip
+    )
     cluster.wait_for(lambda: cluster.states(job) == ["COMPLETED"], "all layouts")
     told = {options: _tasks(folder / str(number)) for number, options in enumerate(captured)}
     if "REWRITE" in os.environ:

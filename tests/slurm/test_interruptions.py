@@ -13,7 +13,7 @@ from studies import (
     shared_task,
     write_site,
     write_study,
-)  # fmt: skip
+)
 
 AT_THE_LIMIT = 45
 """More epochs than fit into the time limit; each takes a second until the limit is near."""

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from desk import Desk
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_a_job_whose_answer_was_lost_is_found_and_not_submitted_twice(prepared, 
     here.cluster.wait_for(lambda: set(here.states().values()) == {"running", "missing"}, "it at work")
     assert job in {here.job(name) for name, state in here.states().items() if state == "running"}
     here("submit")
-    assert "Nothing to submit" in here("submit")
+    assert "Nothing was submitted" in here("submit")
     text = here("cancel")
     assert text.count("Cancelled native") == 2 and "no run here" not in text
     here.wait("cancelled")

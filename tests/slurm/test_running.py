@@ -14,7 +14,8 @@ def study(cluster):
     """A run that has begun to train and continues for minutes."""
     folder = cluster.folder("running")
     write_site(folder)
-    study = write_study(cluster, folder, task=shared_task(cluster, "slow", SLOW_TASK), epochs=500)
+    task = shared_task(cluster, "slow-words", f'{SLOW_TASK}\nprint("from the task", flush=True)\n')
+    study = write_study(cluster, folder, task=task, epochs=500)
     cluster.scalestudy("submit", study)
     cluster.wait_for((newest_run(study, POINT) / "epochs.jsonl").exists, "the first epoch")
     return study
@@ -37,7 +38,7 @@ def test_status_answers_from_files_while_slurm_does_not(cluster, study):
 
 
 def test_logs_shows_what_it_has_written(cluster, study):
-    assert "[0] " in cluster.scalestudy("logs", results_of(study), "--rank", 0).stdout
+    assert "[0] from the task" in cluster.scalestudy("logs", results_of(study), "--rank", 0).stdout
 
 
 def test_what_slurm_is_told_to_cancel_is_shown_as_cancelled(cluster, study):

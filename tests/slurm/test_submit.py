@@ -8,7 +8,7 @@ import time
 import pytest
 
 from desk import Desk
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +43,10 @@ def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(desk) -> 
     here.study(workers=(1, 2), seed=(0, 1, 2))
     text = here("submit", "--order", "rows")
     assert text.count("Submitted native-w") == 6 and "scalestudy status results --live" in text
-    assert "Nothing to submit" in here("submit")
+    assert "Nothing was submitted" in here("submit")
     text = here("status", "--live")
     assert "6 points: 6 done" in text
-    assert "Nothing to submit" in here("submit")
+    assert "Nothing was submitted" in here("submit")
     assert "native" in here("report")
     assert not list(here.results.rglob("run-2"))
 
@@ -68,9 +68,7 @@ def test_run_submits_watches_and_reports(desk) -> None:
 def test_ctrl_c_leaves_the_jobs_and_says_how_to_watch_and_cancel(desk) -> None:
     here = desk()
     here.plan(all={"hold": True})
-    # A background job of a shell ignores Ctrl-C, and so would this process.
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "scalestudy", "run", "study.toml"]
-    command += ["--out", "results"]
+    command = [sys.executable, "-m", "scalestudy", "run", "study.toml", "--out", "results"]
     with subprocess.Popen(
         command,
         cwd=here.path,
@@ -222,7 +220,22 @@ def test_a_job_whose_node_dies_is_put_back_into_the_queue_and_is_not_failed(desk
     assert seen <= {"running", "queued", "done"}
 
 
-def test_a_job_knows_whether_others_may_compute_on_its_nodes(desk) -> None:
+def assert_billed(desk: Desk, point: str, cores: int) -> None:
+    """Compare what a run's job recorded that it held with what Slurm's accounting charges for it."""
+
+    def charged() -> str:
+        columns = "State,AllocCPUS,NNodes,ElapsedRaw"
+        return desk.cluster.run("sacct", "-n", "-X", "-P", "-o", columns, "-j", desk.job(point)).stdout
+
+    desk.cluster.wait_for(lambda: charged().startswith("COMPLETED"), "the end of the job in the accounting")
+    (held,) = StudyFolder.open(desk.results).runs(point)[-1].allocations().jobs
+    _, *numbers = charged().strip().split("|")
+    allocated, nodes, seconds = map(int, numbers)
+    assert (held.cores, held.nodes) == (allocated, nodes) == (cores, 1)
+    assert 0 < held.ended - held.began <= seconds + 1  # Slurm counts whole seconds
+
+
+def test_what_a_job_holds_is_what_slurm_charges_and_who_shares_its_nodes_is_known(desk) -> None:
     shares = desk()
     shares.site(account="research", exclusive=False, memory_per_node="4000M")
     shares.study(workers=(1, 4), seed=(0,))
@@ -239,6 +252,12 @@ def test_a_job_knows_whether_others_may_compute_on_its_nodes(desk) -> None:
         "logs", "--point", "native-w4-s0"
     )  # the job has all cores of the node
     assert "nodes shared: no" in alone("logs", "--point", "native-w1-s0")
+    for each, point, cores in (
+        (shares, "native-w1-s0", 1),
+        (shares, "native-w4-s0", 4),
+        (alone, "native-w1-s0", 4),  # all cores of the node, of which the worker uses one
+    ):
+        assert_billed(each, point, cores)
     scripts = {path.stem: path.read_text() for path in (shares.results / "jobs").glob("*.sh")}
     assert "--mem=1000M" in scripts["native-w1-s0"] and "--mem=4000M" in scripts["native-w4-s0"]
 
@@ -256,7 +275,7 @@ def test_data_that_is_not_prepared_is_refused_with_the_command_to_run(desk) -> N
 def test_a_dry_run_prints_scripts_that_run_by_hand_and_writes_nothing(desk) -> None:
     here = desk()
     before = {path.name for path in here.path.iterdir()}
-    text = here("submit", "--dry-run")
+    text = here("submit", "--dry-run", "--all")
     assert text.count("\nsbatch --parsable /") == 2
     assert "2 points, 2 to submit" in text
     assert {path.name for path in here.path.iterdir()} == before

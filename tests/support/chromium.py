@@ -27,9 +27,15 @@ class Chromium:
         read, self._write = os.pipe()
         self._read, write = os.pipe()
         options = (
-            "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-            "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={profile}", "--remote-debugging-pipe",
-        )  # fmt: skip
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--hide-scrollbars",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--user-data-dir={profile}",
+            "--remote-debugging-pipe",
+        )
         self._process = subprocess.Popen(
             ["bash", "-c", f'exec "$@" 3<&{read} 4>&{write}', "bash", str(COMMAND), *options],
             pass_fds=(read, write),
@@ -97,8 +103,13 @@ class Tab:
 
     def screen(self, width: int = 1280, *, dark: bool = False, paper: bool = False) -> None:
         """Emulate a screen of this width, light or dark, or paper."""
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1,
-                 mobile=width < 600)  # fmt: skip
+        self.ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=900,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", media="print" if paper else "screen", features=[scheme])
 

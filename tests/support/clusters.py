@@ -57,12 +57,16 @@ class Cluster:
             "CLUSTER_ACCOUNTING": str(int(accounting)),
             "CLUSTER_SHARED": ":".join(map(str, (PROJECT, sys.prefix, sys.base_prefix, CACHE))),
         }
-        self.env = inherited | settings | {
-            "SLURM_CONF": str(self.root / "slurm.conf"),
-            "PYTHONPATH": str(PROJECT / "src"),
-            "XDG_CONFIG_HOME": str(self.root / "config"),
-            "COLUMNS": "200",
-        }  # fmt: skip
+        self.env = (
+            inherited
+            | settings
+            | {
+                "SLURM_CONF": str(self.root / "slurm.conf"),
+                "PYTHONPATH": str(PROJECT / "src"),
+                "XDG_CONFIG_HOME": str(self.root / "config"),
+                "COLUMNS": "200",
+            }
+        )
 
     def up(self) -> None:
         self.root.mkdir(exist_ok=True)
@@ -93,9 +97,16 @@ class Cluster:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as on the login node; standard output and errors are merged."""
         done = subprocess.run(
-            [str(each) for each in command], cwd=cwd or self.root, env=self.env, text=True, timeout=timeout,
-            check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [str(each) for each in command],
+            cwd=cwd or self.root,
+            env=self.env,
+            text=True,
+            timeout=timeout,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         assert not check or done.returncode == 0, f"{command} -> {done.returncode}\n{done.stdout}"
         return done
 
@@ -161,9 +172,10 @@ class Cluster:
     def _situation(self) -> str:
         """The queue, the nodes, Slurm's errors, and the ends of the newest job logs."""
         commands = (
-            ("squeue", "-t", "all", "-o", "%i %j %T %r %N"), ("sinfo", "-N", "-p", "debug"),
+            ("squeue", "-t", "all", "-o", "%i %j %T %r %N"),
+            ("sinfo", "-N", "-p", "debug"),
             ("sh", "-c", f"grep -h error {self.root}/log/slurm*.log | tail -n 20"),
-        )  # fmt: skip
+        )
         printed = [self.run("timeout", "5", *command, check=False).stdout for command in commands]
         logs = sorted((self.root / "work").rglob("job.log"), key=lambda log: log.stat().st_mtime)
         ends = [f"{log}:\n{log.read_text(errors='replace')[-1500:]}" for log in logs[-4:]]
@@ -171,9 +183,15 @@ class Cluster:
 
     def _script(self, *arguments: str) -> None:
         done = subprocess.run(
-            [str(SCRIPT), *arguments], env=self.env, text=True, timeout=1800, check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [str(SCRIPT), *arguments],
+            env=self.env,
+            text=True,
+            timeout=1800,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         assert done.returncode == 0, f"cluster.sh {arguments}: {done.stdout}"
 
 

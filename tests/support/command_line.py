@@ -48,13 +48,18 @@ def start(
 
     `before` is a command prefix, for example for a cgroup.
     """
-    # A background job of a shell ignores SIGINT, and its children would inherit that.
-    command = [*before, "env", "--default-signal=INT", sys.executable, "-m", module, *map(str, arguments)]
+    heard = ["env", "--default-signal=HUP"]  # nohup may have started the tests
+    command = [*heard, *before, sys.executable, "-m", module, *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCE), str(SUPPORT)])}
     return subprocess.Popen(
-        command, cwd=cwd, env=environment, text=True, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+        command,
+        cwd=cwd,
+        env=environment,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
 def scalestudy(

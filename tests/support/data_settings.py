@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from scalestudy.config.settings import DataSettings
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.study.settings import DataSettings
 
 
 def data_of(source: str | Path, **keys: Any) -> DataSettings:

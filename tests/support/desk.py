@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from paths import SUPPORT
 from scalestudy.launch.status import study_status
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 WORKERS = SUPPORT / "workers.py"
 
@@ -25,9 +25,12 @@ class Desk:
 
     def site(self, **keys: object) -> None:
         table = {
-            "cpus_per_node": 4, "exclusive": True, "time_limit": "00:05:00", "memory_per_node": "500M",
+            "cpus_per_node": 4,
+            "exclusive": True,
+            "time_limit": "00:05:00",
+            "memory_per_node": "500M",
             "wrapper": [sys.executable, str(WORKERS)],
-        } | keys  # fmt: skip
+        } | keys
         (self.path / "here.toml").write_text(
             "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
         )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from scalestudy.analysis.runs import Run, RunSource
-from scalestudy.study.records import EpochOutcome, Outcome
+from scalestudy.store.records import EpochOutcome, Outcome
 
 
 def foreign(
@@ -17,9 +17,12 @@ def foreign(
 ) -> Run:
     """A run with only the values `known`; `epochs` are seconds."""
     outcome = Outcome(
-        name=f"{strategy}-w{workers} ({file}, line {line})", strategy=strategy, implementation=strategy,
-        workers=workers, **known,
-    )  # fmt: skip
+        name=f"{strategy}-w{workers} ({file}, line {line})",
+        strategy=strategy,
+        implementation=strategy,
+        workers=workers,
+        **known,
+    )
     records = tuple(EpochOutcome(epoch=i, train_seconds=seconds) for i, seconds in enumerate(epochs, start=1))
     return Run(outcome, records, source=RunSource(file, (line, line)))
 

@@ -11,24 +11,26 @@ import numpy as np
 
 from data_settings import data_of
 from few_digits import few_digits
-from paths import OWN_TASK, SMALL_UNET, SOURCE, SUPPORT
+from paths import CNN_WITHOUT_DROPOUT, OWN_TASK, SMALL_UNET, SOURCE, SUPPORT, TORCH_BUFFERS
 from scalestudy.cluster.secret import new_secret
-from scalestudy.data.splits.split import stored_split
+from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
-from scalestudy.study.strategies import traits
+from scalestudy.plugins.strategies import traits
 
 STEPS = 20
 SECRET = new_secret()
 GLOBAL_BATCH = 11  # of 34 training samples: the last step of an epoch has one sample for all workers
 TASKS = {
     "cnn": "cnn",
+    "plain": str(CNN_WITHOUT_DROPOUT),
+    "buffers": str(TORCH_BUFFERS),
     "unet": str(SMALL_UNET),
     "own": str(OWN_TASK),
 }
 TOLERANCE = {"float64": 1e-8, "float32": 1e-4}
 CHANGED = {
-    "cnn": {"augment": "mixup, flip, rotate, elastic(1), contrast, noise"},
-    "unet": {"augment": "cutmix, flip, rotate, scale, elastic(2), brightness, noise"},
+    "cnn": {"augment": "flip, rotate, elastic(1), contrast, noise"},
+    "unet": {"augment": "flip, rotate, scale, elastic(2), brightness, noise"},
 }
 """Augmentation of the training samples, by task."""
 
@@ -38,38 +40,64 @@ def prepared_sets(cache: Path) -> dict[str, dict[str, str]]:
     own = OWN_TASK
     sources = {
         "cnn": prepare(data_of(few_digits(cache, 60), cache=cache)),
+        "plain": prepare(data_of(few_digits(cache, 60), cache=cache)),
+        "buffers": prepare(data_of(few_digits(cache, 60), cache=cache)),
         "unet": prepare(data_of("indents:42", image_size=(40, 56), cache=cache)),
         "own": prepare(data_of(own, read=own, cache=cache)),
     }
     return {
         task: {"prepared": str(prepared.path), "split": str(stored_split(prepared, share, 0).path)}
-        for (task, prepared), share in zip(sources.items(), (26 / 60, 8 / 42, 14 / 48), strict=True)
+        for (task, prepared), share in zip(
+            sources.items(), (26 / 60, 26 / 60, 26 / 60, 8 / 42, 14 / 48), strict=True
+        )
     }
 
 
 def case(
-    data: dict[str, dict[str, str]], task: str, implementation: str, workers: int, precision: str,
-    sync: bool = True, xla: bool = False, changed: dict[str, Any] | None = None, label: str = "",
-    orders: dict[str, Any] | None = None, **launch: str,
-) -> dict[str, Any]:  # fmt: skip
+    data: dict[str, dict[str, str]],
+    task: str,
+    implementation: str,
+    workers: int,
+    precision: str,
+    sync: bool = True,
+    xla: bool = False,
+    changed: dict[str, Any] | None = None,
+    label: str = "",
+    orders: dict[str, Any] | None = None,
+    **launch: str,
+) -> dict[str, Any]:
     """A case; `changed` are keys of [train], `label` ends its name, `orders` further keys of `steps.py`."""
     label = label or "changed" * (changed is not None)
     name = f"{task}-{implementation}{workers}-{precision}-{'sync' if sync else 'own'}{'-xla' if xla else ''}"
     name += "".join(f"-{value}" for value in launch.values()) + f"-{label}" * bool(label)
     train = {
-        "epochs": 5, "batch_size": GLOBAL_BATCH, "batch": "global", "optimizer": "momentum",
-        "learning_rate": 0.05 if task == "cnn" else 0.001, "schedule": "constant",
-        "precision": precision, "sync_batch_norm": sync, "xla": xla, **(changed or {}),
-    }  # fmt: skip
+        "epochs": 5,
+        "batch_size": GLOBAL_BATCH,
+        "batch": "global",
+        "optimizer": "momentum",
+        "learning_rate": 0.05 if task in ("cnn", "plain", "buffers") else 0.001,
+        "schedule": "constant",
+        "precision": precision,
+        "sync_batch_norm": sync,
+        "xla": xla,
+        **(changed or {}),
+    }
     point = {
-        "name": name, "study": "equality", "task": TASKS[task], "strategy": implementation,
-        "engine": traits(implementation).engine, "workers": workers,
-        "seed": 1, "train": train, "data": {"source": "digits"}, "files": data[task],
+        "name": name,
+        "study": "equality",
+        "task": TASKS[task],
+        "strategy": implementation,
+        "engine": traits(implementation).engine,
+        "workers": workers,
+        "seed": 1,
+        "train": train,
+        "data": {"source": "digits"},
+        "files": data[task],
         "terms": {
             "implementation": implementation,
             "launch": {"communication": "ring" if xla else "auto", **launch},
         },
-    }  # fmt: skip
+    }
     return {"name": name, "steps": STEPS, "point": point, **(orders or {})}
 
 
@@ -81,10 +109,16 @@ def start(
     processes = []
     for rank in range(size):
         position = {
-            "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
-            "MASTER_ADDR": "localhost", "MASTER_PORT": port, "TF_CPP_MIN_LOG_LEVEL": 3,
-            "PYTHONPATH": SOURCE, "SCALESTUDY_SECRET": SECRET,
-        }  # fmt: skip
+            "RANK": rank,
+            "WORLD_SIZE": size,
+            "LOCAL_RANK": rank,
+            "LOCAL_WORLD_SIZE": size,
+            "MASTER_ADDR": "localhost",
+            "MASTER_PORT": port,
+            "TF_CPP_MIN_LOG_LEVEL": 3,
+            "PYTHONPATH": SOURCE,
+            "SCALESTUDY_SECRET": SECRET,
+        }
         if timeline is not None:
             position["HOROVOD_TIMELINE"] = timeline
         environment = os.environ | {key: str(value) for key, value in position.items()}

@@ -15,8 +15,10 @@ import pynvml as real
 
 GIB = 2**30
 NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND = (
-    real.NVML_ERROR_NOT_SUPPORTED, real.NVML_ERROR_NO_PERMISSION, real.NVML_ERROR_NOT_FOUND,
-)  # fmt: skip
+    real.NVML_ERROR_NOT_SUPPORTED,
+    real.NVML_ERROR_NO_PERMISSION,
+    real.NVML_ERROR_NOT_FOUND,
+)
 DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = real.NVML_ERROR_DRIVER_NOT_LOADED, real.NVML_ERROR_LIBRARY_NOT_FOUND
 GPU_IS_LOST, UNKNOWN = real.NVML_ERROR_GPU_IS_LOST, real.NVML_ERROR_UNKNOWN
 NVMLError = real.NVMLError
@@ -51,7 +53,6 @@ class Card:
     power: int | None = 300_000
     energy: int | None = 0
     cpus: tuple[int, ...] = (0b11, 0)
-    numa: tuple[int, ...] = (0b1,)
     instances: "list[Card | None] | None" = None
     ids: tuple[int, int] = (1, 0)
     processes: tuple[int, ...] = ()
@@ -70,9 +71,13 @@ class FakeNvml:
     """
 
     def __init__(
-        self, *cards: Card, driver: str | None = "580.1", cuda: int = 13000,
-        old: bool = False, missing: int = LIBRARY_NOT_FOUND,
-    ) -> None:  # fmt: skip
+        self,
+        *cards: Card,
+        driver: str | None = "580.1",
+        cuda: int = 13000,
+        old: bool = False,
+        missing: int = LIBRARY_NOT_FOUND,
+    ) -> None:
         self.cards, self.driver, self.cuda = list(cards), driver, cuda
         self._old, self._missing = old, missing
         self.asked: list[tuple[str, str]] = []
@@ -152,10 +157,6 @@ class FakeNvml:
         words = self._ask(handle, "nvmlDeviceGetCpuAffinity").cpus[:cpuSetSize]
         return (real.c_ulonglong * cpuSetSize)(*words)
 
-    def nvmlDeviceGetMemoryAffinity(self, handle: Card, nodeSetSize: int, scope: int) -> Any:
-        words = self._ask(handle, "nvmlDeviceGetMemoryAffinity").numa[:nodeSetSize]
-        return (real.c_ulonglong * nodeSetSize)(*words)
-
     def nvmlDeviceGetUtilizationRates(self, handle: Card) -> Any:
         busy = self._ask(handle, BUSY).busy
         return real.c_nvmlUtilization_t(gpu=busy, memory=busy // 2)
@@ -199,10 +200,13 @@ class FakeNvml:
 def cards(count: int, **fields: Any) -> list[Card]:
     """GPUs of one node with UUIDs GPU-a0, GPU-b1, …"""
     return [
-        Card(uuid=f"GPU-{chr(97 + index)}{index}", bus=f"00000000:{index + 7:02X}:00.0",
-             **{"busy": 10 * index, **fields})
+        Card(
+            uuid=f"GPU-{chr(97 + index)}{index}",
+            bus=f"00000000:{index + 7:02X}:00.0",
+            **{"busy": 10 * index, **fields},
+        )
         for index in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def mixed() -> list[Card]:

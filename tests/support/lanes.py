@@ -15,21 +15,34 @@ if TYPE_CHECKING:
 GROUPS = {
     # Slurm groups have their own clusters and mostly wait, while other processes compute.
     "slurm: many nodes": (
-        "slurm/test_launchers.py", "slurm/test_submit.py", "slurm/test_ownership.py",
-        "slurm/test_gpu_layouts.py", "slurm/test_cluster.py",
+        "slurm/test_launchers.py",
+        "slurm/test_submit.py",
+        "slurm/test_ownership.py",
+        "slurm/test_gpu_layouts.py",
+        "slurm/test_cluster.py",
     ),
     "slurm: runs": (
-        "slurm/test_interruptions.py", "slurm/test_running.py", "slurm/test_causes.py",
-        "slurm/test_preemption.py", "slurm/test_refusals.py",
+        "slurm/test_interruptions.py",
+        "slurm/test_running.py",
+        "slurm/test_causes.py",
+        "slurm/test_preemption.py",
+        "slurm/test_refusals.py",
     ),
     "equality": ("training/test_equality.py",),
     "PyTorch": (
-        "engines/torch/test_equality.py", "engines/torch/test_scripts.py", "engines/torch/test_modules.py",
-        "engines/torch/test_options.py", "engines/torch/test_store.py",
+        "engines/torch/test_equality.py",
+        "engines/torch/test_scripts.py",
+        "engines/torch/test_modules.py",
+        "engines/torch/test_options.py",
+        "engines/torch/test_store.py",
     ),
     # These compute in the tests' own process: it imports TensorFlow and fixes its devices once.
     "framework": (
-        "training/*.py", "tasks/*.py", "engines/*.py", "engines/*/*.py", "engines/*/*/*.py",
+        "training/*.py",
+        "tasks/*.py",
+        "engines/*.py",
+        "engines/*/*.py",
+        "engines/*/*/*.py",
         "features/scripts/test_command.py",
     ),
     "course": ("test_course.py",),
@@ -39,11 +52,15 @@ GROUPS = {
     "tutorials": ("docs/test_tutorials.py",),
     "ends": ("test_interrupted.py", "test_causes.py", "test_silent.py", "launch/local/test_hang.py"),
     "checks": (
-        "features/check/*.py", "launch/local/test_run.py", "plugins/*.py", "cli/test_check.py", "app/*.py",
+        "features/check/*.py",
+        "launch/local/test_run.py",
+        "plugins/*.py",
+        "cli/test_check.py",
+        "app/*.py",
     ),
     "mpirun": ("engines/tensorflow/strategies/test_mpirun.py",),
     "package": ("test_package.py",),
-}  # fmt: skip
+}
 """Names of groups, each with its files. All groups that take a minute or more are listed, the longest first,
 so that no process runs alone at the end; likewise the files within a group: once a process has only two tests
 left, xdist assigns it its next group, which no other process can take then."""

@@ -2,15 +2,13 @@
 
 import synthetic
 from scalestudy.analysis.runs import Run
+from scalestudy.config.catalog import task_defaults
+from scalestudy.config.point import Point
+from scalestudy.config.settings import TrainSettings
 from scalestudy.features.advise.larger_runs import LargerRuns, larger_runs
 from scalestudy.features.advise.network import KnownNetwork, StatedLink
-from scalestudy.study.catalog import resolved_train
-from scalestudy.study.point import Point
-from scalestudy.study.settings import TrainSettings
 
-FAST = KnownNetwork(
-    across=StatedLink(12.5e9, 2e-6, "100 Gb/s"), within=StatedLink(50e9, 3e-6, "NVLink"), per_node=2
-)
+FAST = KnownNetwork(across=StatedLink(12.5e9, 2e-6), within=StatedLink(50e9, 3e-6), per_node=2)
 
 
 def on_gpu(run: Run) -> Run:
@@ -30,11 +28,19 @@ def point(strategy: str, workers: int = 2, **train: object) -> Point:
     """A point as a study resolves it."""
     does = "multiworker" if strategy == "native" else strategy
     settings = TrainSettings.model_validate({"epochs": 8, "batch_size": 16, **train})
-    return Point.model_validate({
-        "name": f"{strategy}-w{workers}-s0", "study": "made", "task": "unet", "strategy": strategy,
-        "workers": workers, "seed": 0, "data": {"source": "indents"},
-        "train": resolved_train("unet", settings), "terms": {"implementation": does},
-    })  # fmt: skip
+    return Point.model_validate(
+        {
+            "name": f"{strategy}-w{workers}-s0",
+            "study": "made",
+            "task": "unet",
+            "strategy": strategy,
+            "workers": workers,
+            "seed": 0,
+            "data": {"source": "indents"},
+            "train": task_defaults("unet").complete_train(settings),
+            "terms": {"implementation": does},
+        }
+    )
 
 
 def unet(most: int = 14, network: KnownNetwork = FAST) -> list[LargerRuns]:

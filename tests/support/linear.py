@@ -16,14 +16,14 @@ from types import MappingProxyType
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.config.metrics import Sense
 from scalestudy.engines.base import Bucket, Flops, Judged, Values, Variable
 from scalestudy.engines.group import Group, Joined, Replicas
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.engines import EngineTraits, Requirement, engine_traits
-from scalestudy.study.metrics import Sense
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.strategies import Traits
+from scalestudy.plugins.engines import EngineTraits, Requirement, engine_traits
+from scalestudy.plugins.traits import Traits
+from scalestudy.store.run_folder import RunFolder
 
 FRAMEWORKS = ("tensorflow", "keras", "horovod", "torch", "jax")
 ALONE = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
@@ -44,8 +44,8 @@ class Linear:
     def build_record(self):
         return {"linear": {"numpy": np.__version__}}
 
-    def allocated(self, device):
-        return [None] * (device == "gpu")
+    def gpu_memory(self, device):
+        return [(None, None)] * (device == "gpu")
 
     def trainer(self, point, prepared, rates, joined):
         return LinearTrainer(point, prepared, rates, joined)
@@ -68,9 +68,10 @@ class LinearTrainer:
         self.mean = np.zeros(shape[0])
         self.parameters = self.weight.size
         self.variables = [
-            Variable("float64", shape, False), Variable("float64", shape, False),
+            Variable("float64", shape, False),
+            Variable("float64", shape, False),
             Variable("float64", shape[:1], True),
-        ]  # fmt: skip
+        ]
         (self.model_suffix,) = engine_traits(point.engine).model_suffixes
         self.buckets = [Bucket(self.weight.nbytes, self.weight.size)]
         self.told: list[object] = []
@@ -110,12 +111,20 @@ class LinearTrainer:
             self.mean = 0.9 * self.mean + 0.1 * self._replicas.size * x.sum(0) / part.total
         return np.float64(losses)
 
+    def mark(self):
+        return None
+
     def evaluate(self, call):
         (part,) = call
         x, y = self._rows(part, 0)
         p = _softmax(x @ self.weight)
         right = (p.argmax(1) == y).sum()
         return [np.float64(-np.log(p[np.arange(len(y)), y]).sum()), np.float64(part.count), np.float64(right)]
+
+    momentum = None
+
+    def arrays(self, sums):
+        return sums
 
     def results(self, sums):
         losses, seen, right = sums

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from scalestudy.engines.base import Judged
-from scalestudy.study.model_record import ModelRecord
+from scalestudy.store.model_record import ModelRecord
 
 
 def record(kind: str = "masks", shape: tuple[int, int, int] = (8, 8, 1), **more: Any) -> ModelRecord:

@@ -5,9 +5,8 @@ from functools import cache
 import synthetic
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
-from scalestudy.features.proposal.attempts import Work
-from scalestudy.features.proposal.subject import ProposalSubject, RequestOptions, subject_of
-from scalestudy.study.usage import GpuUse, NodeUse
+from scalestudy.features.proposal.subject import ProposalSubject, RequestOptions, Work, subject_of
+from scalestudy.store.usage import GpuUse, NodeUse
 
 WORK = Work(useful=20.0, lost=1.5, attempts=2, unknown=0)
 ON_A_NODE = 4
@@ -19,24 +18,36 @@ def on_gpus(run: Run) -> Run:
     nodes = -(-count // ON_A_NODE)
     gpus = [
         GpuUse(
-            rank=rank, device=0, percent=80.0 + rank, memory_percent=40.0 + rank, memory_bytes=30 * 2**30,
-            allocated_bytes=(20 + rank) * 2**30, watts=250.0 + rank, joules=250.0 * 3600 / count,
+            rank=rank,
+            device=0,
+            percent=80.0 + rank,
+            memory_percent=40.0 + rank,
+            memory_bytes=30 * 2**30,
+            allocated_bytes=(20 + rank) * 2**30,
+            watts=250.0 + rank,
+            joules=250.0 * 3600 / count,
         )
         for rank in range(count)
-    ]  # fmt: skip
+    ]
     changes = {
-        "gpus": gpus, "nodes": [NodeUse(rank=node * ON_A_NODE) for node in range(nodes)], "precision": "tf32",
-        "usage_of": "run", "flops_per_sample": 1.25e9,
-    }  # fmt: skip
+        "gpus": gpus,
+        "nodes": [NodeUse(rank=node * ON_A_NODE) for node in range(nodes)],
+        "precision": "tf32",
+        "usage_of": "run",
+        "flops_per_sample": 1.25e9,
+    }
     ranks = tuple(
         synthetic.rank(count).model_copy(
             update={
-                "rank": rank, "host": f"node{rank // ON_A_NODE:02}", "devices": ["NVIDIA A100-SXM4-40GB"],
-                "device_uuids": [f"GPU-{rank}"], "driver": "550.1",
+                "rank": rank,
+                "host": f"node{rank // ON_A_NODE:02}",
+                "devices": ["NVIDIA A100-SXM4-40GB"],
+                "device_uuids": [f"GPU-{rank}"],
+                "driver": "550.1",
             }
         )
         for rank in range(count)
-    )  # fmt: skip
+    )
     return Run(result.model_copy(update=changes), run.epochs, run.folder, ranks)
 
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from scalestudy.launch.queue.base import JobMark
+from scalestudy.config.parse import parse_study
+from scalestudy.config.point import Point
+from scalestudy.launch.queue.job import JobMark, JobScript
 from scalestudy.launch.queue.layout import expand_for, layout
-from scalestudy.launch.queue.script import JobScript, render
+from scalestudy.launch.queue.script import render
 from scalestudy.launch.queue.site import Site
 from scalestudy.launch.slurm import SLURM
-from scalestudy.study.parse import parse_study
-from scalestudy.study.point import Point
 
 RUN = Path("/studies/s/points/p/run-1")
 SCRIPT = Path("/studies/s/jobs/p.sh")

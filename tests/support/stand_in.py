@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalestudy import worker
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.util import modules
 from workers import work
 

@@ -16,14 +16,14 @@ import numpy as np
 
 from exchange import Exchange, exchange, summed_types
 from scalestudy.cluster.resolve import resolve
-from scalestudy.data.splits.split import Split
+from scalestudy.config.point import Point
+from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, engine_of
 from scalestudy.engines.group import Joined, join
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.engines import engine_traits
-from scalestudy.study.point import Point
-from scalestudy.study.strategies import traits
+from scalestudy.plugins.engines import engine_traits
+from scalestudy.plugins.strategies import traits
 from scalestudy.training.checkpoint import read_position, read_values, write
 from scalestudy.util.imports import without_unused
 
@@ -61,9 +61,12 @@ def main(cases_file: str, out: str) -> None:
         key = point.implementation, point.workers
         if key not in known:
             known[key] = join(
-                point.implementation, placement,
-                workers=point.workers, device="cpu", communication=point.launch.communication,
-            )  # fmt: skip
+                point.implementation,
+                placement,
+                workers=point.workers,
+                device="cpu",
+                communication=point.launch.communication,
+            )
         np.savez(
             Path(out) / f"{case['name']}-{placement.rank}.npz",
             **train(engine, point, known[key], case),

@@ -11,12 +11,20 @@ import paths
 from clusters import Cluster
 from scalestudy.analysis.costs import COLUMNS
 from scalestudy.analysis.table import columns
-from scalestudy.study.strategies import traits
+from scalestudy.plugins.strategies import traits
 
 TIMES = (
-    "throughput", "training_seconds", "speedup", "efficiency", "speedup_training", "efficiency_training",
-    "wall_seconds", "speedup_wall",
-)  # fmt: skip
+    "throughput",
+    "training_seconds",
+    "speedup",
+    "efficiency",
+    "speedup_training",
+    "efficiency_training",
+    "wall_seconds",
+    "speedup_wall",
+    "useful",
+    "useful_at_most",
+)
 """Columns of the report that are measured times or derived from them."""
 PAID = columns()[columns().index("cost") : columns().index("worst_quality")]
 ABOUT_TIMES = {"oversubscribed", "baseline", "speedup_note", "speedup_basis", *COLUMNS, *PAID} - {

@@ -9,13 +9,13 @@ from published import TABLES, column
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import Planned, Run, grouped
 from scalestudy.analysis.table import Row, as_frame, rows_of
-from scalestudy.study.catalog import resolved_train
-from scalestudy.study.file import Study
-from scalestudy.study.metrics import Better
-from scalestudy.study.point import Point
-from scalestudy.study.records import EpochRecord, Failure, RankRecord, Result
-from scalestudy.study.settings import TrainSettings
-from scalestudy.study.store import StudyFolder
+from scalestudy.config.catalog import task_defaults
+from scalestudy.config.file import Study
+from scalestudy.config.metrics import Better
+from scalestudy.config.point import Point
+from scalestudy.config.settings import TrainSettings
+from scalestudy.store.records import EpochRecord, Failure, RankRecord, Result
+from scalestudy.store.study_folder import StudyFolder
 
 U_NET = {row[0]: tuple(row[1:]) for row in TABLES["u_net"]["rows"]}
 """Published: workers -> native seconds, S, IoU, Horovod seconds, S, IoU."""
@@ -277,7 +277,7 @@ def _point(study: str, point: Planned) -> Point:
             "seed": point.seed,
             "swept": dict(point.swept),
             "data": {"source": "indents"},
-            "train": resolved_train("unet", TrainSettings()),
+            "train": task_defaults("unet").complete_train(TrainSettings()),
             "terms": {"implementation": implementation},
         }
     )

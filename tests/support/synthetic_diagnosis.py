@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from scalestudy.config.catalog import task_defaults
+from scalestudy.config.point import Point
+from scalestudy.config.settings import ResolvedData, ResolvedLaunch, TrainSettings
 from scalestudy.features.diagnose.decomposition import RoundTimes, decompose
 from scalestudy.features.diagnose.records import (
     AblationTimes,
@@ -11,30 +14,43 @@ from scalestudy.features.diagnose.records import (
     Diagnosis,
     DiagnosisTerms,
 )
-from scalestudy.study.catalog import resolved_train
-from scalestudy.study.point import Point
-from scalestudy.study.settings import ResolvedData, ResolvedLaunch, TrainSettings
 
 WHOLE = RoundTimes(
-    whole=0.100, without_input=0.080, without_exchange=0.060, slowest=0.058, together=(0.056, 0.052),
-    alone=0.051, full=0.098, reference=0.100, share=0.5,
-)  # fmt: skip
+    whole=0.100,
+    without_input=0.080,
+    without_exchange=0.060,
+    slowest=0.058,
+    together=(0.056, 0.052),
+    alone=0.051,
+    full=0.098,
+    reference=0.100,
+    share=0.5,
+)
 """Times of two workers under a global batch: E = 0.5 × 0.1 / 0.1 = 0.5."""
 TERMS = DiagnosisTerms(
-    device="cpu", cores=8, cpus_per_worker=1, batch_size=64, encoded=False,
+    device="cpu",
+    cores=8,
+    cpus_per_worker=1,
+    batch_size=64,
+    encoded=False,
     steps_per_call=1,
-)  # fmt: skip
+)
 
 
 def point(batch: str = "global", **changes: Any) -> Point:
     """Horovod on two workers."""
-    train = resolved_train("cnn", TrainSettings(batch=batch, batch_size=64))  # type: ignore[arg-type]
+    train = task_defaults("cnn").complete_train(TrainSettings(batch=batch, batch_size=64))  # type: ignore[arg-type]
     values: dict[str, Any] = {
-        "name": "horovod-w2-s0", "study": "made", "task": "cnn", "strategy": "horovod", "workers": 2,
+        "name": "horovod-w2-s0",
+        "study": "made",
+        "task": "cnn",
+        "strategy": "horovod",
+        "workers": 2,
         "seed": 0,
-        "data": ResolvedData(source="digits"), "train": train,
+        "data": ResolvedData(source="digits"),
+        "train": train,
         "terms": {"implementation": "horovod", "launch": ResolvedLaunch()},
-    }  # fmt: skip
+    }
     return Point(**(values | changes))
 
 
@@ -43,9 +59,13 @@ def block(
 ) -> BlockTimes:
     """A block of calls of one step, each taking `seconds` including its `wait`."""
     return BlockTimes(
-        name=name, steps_per_call=1, samples=samples, seconds=calls * seconds,
-        waits=(wait,) * calls, calls=(seconds - wait,) * calls,
-    )  # fmt: skip
+        name=name,
+        steps_per_call=1,
+        samples=samples,
+        seconds=calls * seconds,
+        waits=(wait,) * calls,
+        calls=(seconds - wait,) * calls,
+    )
 
 
 def rank(number: int, *blocks: BlockTimes, **changes: Any) -> AblationTimes:

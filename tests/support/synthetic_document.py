@@ -15,7 +15,7 @@ from scalestudy.report.document import (
     Section,
     Table,
 )
-from scalestudy.report.figures import figures
+from scalestudy.report.study_document import figures
 
 HOSTILE = "50 % of <b>A_1</b> & {x} #2 $3 ~ ^ \\end{document} | \"q\" 'ß' ± − 🙂"
 

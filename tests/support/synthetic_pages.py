@@ -10,12 +10,11 @@ import synthetic_whole
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
-from scalestudy.features.inspect.inspection import Inspection, SamplePicture
-from scalestudy.features.inspect.page import inspection_document
-from scalestudy.report import as_html
+from scalestudy.features.inspect.inspection import Inspection, SamplePicture, inspection_document
 from scalestudy.report.details import gallery_document
 from scalestudy.report.study_document import report_document
-from scalestudy.study.gallery_record import GalleryRecord, GallerySample
+from scalestudy.report.write_document import html
+from scalestudy.store.gallery_record import GalleryRecord, GallerySample
 
 STRATEGIES = ("mirrored", "multiworker", "horovod", "virtual")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -28,7 +27,7 @@ def report(runs: list[Run], planned: list[Planned], name: str = "<script>alert(1
 
 def page(findings: Findings) -> str:
     """The report of findings."""
-    return as_html.html(report_document(findings))
+    return html(report_document(findings))
 
 
 def swept() -> list[Run]:
@@ -46,14 +45,21 @@ def swept() -> list[Run]:
 def _data() -> str:
     grey = np.full((32, 48, 3), 120, np.uint8)
     inspection = Inspection(
-        source="<script>alert(1)</script>", kind="masks", basis="all 12 samples", facts={"Holds": "images"},
-        count=12, inspected=12, splits={"train": 9, "validation": 3}, sizes=[((32, 48), 12, "a.png")],
+        source="<script>alert(1)</script>",
+        kind="masks",
+        basis="all 12 samples",
+        facts={"Type": "images"},
+        count=12,
+        splits={"train": 9, "validation": 3},
+        sizes=[((32, 48), 12, "a.png")],
         classes=[ClassCount("cell", 12, 0.9, {"train": 9, "validation": 3})],
-        warnings=[DataWarning("duplicate", "1 image again", "Remove it.", ("a = b",), serious=True),
-                  DataWarning("empty-mask", "7 masks without any labelled pixel", "Look.", ("m.png",))],
+        warnings=[
+            DataWarning("duplicate", "1 image again", "Remove it.", ("a = b",), serious=True),
+            DataWarning("empty-mask", "7 masks without any labelled pixel", "Look.", ("m.png",)),
+        ],
         pictures=[SamplePicture("images/1.png", "32 x 48, cell 10.0%", grey, grey + 20)],
-    )  # fmt: skip
-    return as_html.html(inspection_document([inspection]))
+    )
+    return html(inspection_document([inspection]))
 
 
 def _gallery() -> str:
@@ -67,7 +73,7 @@ def _gallery() -> str:
     }
     samples = [GallerySample.model_validate(sample)]
     record = GalleryRecord(kind="masks", metric="iou", better="higher", considered=8, of=20, samples=samples)
-    return as_html.html(gallery_document(record, "a & b"))
+    return html(gallery_document(record, "a & b"))
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -76,9 +82,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "report-two-workers": lambda: report(synthetic.seeded((1, 2), ("horovod",), seeds=1), []),
     "report-nothing-yet": lambda: report([], synthetic.unfinished()),
     "report-whole": lambda: page(synthetic_whole.whole()),
-    "statement": lambda: as_html.html(synthetic_whole.statement_page()),
-    "compare": lambda: as_html.html(synthetic_whole.comparison_page()),
-    "document": lambda: as_html.html(synthetic_document.document()),
+    "statement": lambda: html(synthetic_whole.statement_page()),
+    "compare": lambda: html(synthetic_whole.comparison_page()),
+    "document": lambda: html(synthetic_document.document()),
     "data": _data,
     "gallery": _gallery,
 }

@@ -1,51 +1,97 @@
 """Records of a synthetic run, and a launcher that writes them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from scalestudy.config.point import Point
 from scalestudy.launch.local.run import RunOutcome
-from scalestudy.study.point import Point
-from scalestudy.study.records import EpochRecord, Failure, Progress, Result
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import Disturbance, EpochRecord, Failure, Progress, Result, Timing
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
 
 
-def result_of(point: Point, quality: float = 0.75) -> Result:
-    """The record that rank 0 writes at the end of a run of two epochs."""
-    return Result(
-        name=point.name, strategy=point.strategy, implementation=point.implementation, workers=point.workers,
-        seed=point.seed, per_worker_batch=32, global_batch=32 * point.workers, epochs=2, updates=4,
-        samples_processed=32, training_samples=16, throughput=100.0 * point.workers, steady_epochs=1,
-        training_seconds=3.0 / point.workers, wall_seconds=5.0, phases={"training": 3.0}, metric="accuracy",
-        quality=quality, best_quality=quality, best_epoch=2, parameters=10, weights_digest="0",
+def result_of(point: Point, quality: float = 0.75, wall: float = 5.0) -> Result:
+    """The record that rank 0 writes at the end of a run of two epochs, or of a timing run."""
+    result = Result(
+        name=point.name,
+        strategy=point.strategy,
+        implementation=point.implementation,
+        workers=point.workers,
+        seed=point.seed,
+        per_worker_batch=32,
+        global_batch=point.global_batch,
+        epochs=2,
+        updates=4,
+        samples_processed=32,
+        training_samples=16,
+        throughput=100.0 * point.workers,
+        steady_epochs=1,
+        training_seconds=3.0 / point.workers,
+        wall_seconds=wall,
+        phases={"training": 3.0},
+        metric="accuracy",
+        quality=quality,
+        best_quality=quality,
+        best_epoch=2,
+        parameters=10,
+        weights_digest="0",
         finished="2020-01-01T00:00:00+00:00",
-    )  # fmt: skip
+    )
+    if not point.timing:
+        return result
+    seconds = result.training_seconds / 2
+    timing = Timing(
+        warm_up_steps=1,
+        warm_up_seconds=seconds / 2,
+        steps=2,
+        seconds=seconds / 2,
+        evaluations=[0.0, 0.0],
+        training_epochs=2,
+        training_updates=7,
+        training_samples=32,
+        training_evaluations=2,
+        losses=[0.9, 0.8, 0.7],
+    )
+    unknown = {"quality": None, "best_quality": None, "best_epoch": None, "epochs": 0}
+    return result.model_copy(
+        update={"timing": timing, "wall_seconds": wall - seconds, "training_seconds": seconds, **unknown}
+    )
 
 
 def epoch_of(number: int = 1) -> EpochRecord:
     """The record that rank 0 writes at the end of an epoch."""
     return EpochRecord(
-        epoch=number, steps=2, samples=16, learning_rate=0.1, loss=1.0 / number, train_seconds=1.0,
-        input_seconds=0.0, elapsed_training_seconds=float(number), validation={"loss": 1.0, "accuracy": 0.5},
-    )  # fmt: skip
+        epoch=number,
+        steps=2,
+        samples=16,
+        learning_rate=0.1,
+        loss=1.0 / number,
+        train_seconds=1.0,
+        input_seconds=0.0,
+        elapsed_training_seconds=float(number),
+        validation={"loss": 1.0, "accuracy": 0.5},
+    )
 
 
-def finish(run: RunFolder, quality: float = 0.75) -> None:
-    """Write the records of a finished run of two epochs."""
-    for number in (1, 2):
+def finish(run: RunFolder, quality: float = 0.75, wall: float = 5.0) -> None:
+    """Write the records of a finished run of two epochs, or of a timing run."""
+    for number in () if run.point().timing else (1, 2):
         run.append_epoch(epoch_of(number))
-    run.write_result(result_of(run.point(), quality))
+    run.write_result(result_of(run.point(), quality, wall))
 
 
 class FakeLauncher:
-    """Replaces local runs: points in `fail` fail, and `interrupt` is interrupted by Ctrl-C."""
+    """Replaces local runs: `fail`, `disturb` and `interrupt` name points that fail, share cores, or stop."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []
         self.fail: set[str] = set()
+        self.disturb: set[str] = set()
         self.interrupt: str | None = None
         self.points: list[Point] = []
+        self.quality: Callable[[Point], float] = lambda point: 0.75
+        self.wall: Callable[[Point], float] = lambda point: 5.0
 
-    def __call__(self, folder: StudyFolder, point: Point) -> Iterator[RunFolder]:
+    def __call__(self, folder: StudyFolder, point: Point, hold: object = None) -> Iterator[RunFolder]:
         self.points.append(point)
         run = folder.new_run(point)
         yield run
@@ -61,7 +107,9 @@ class FakeLauncher:
             failure = Failure(rank=1, exit_code=3, reason=reason, tail=["last words"])
             run.write_failure(failure)
         else:
-            finish(run)
+            finish(run, self.quality(point), self.wall(point))
+            if point.name in self.disturb:
+                run.write_disturbance(Disturbance(share=0.5, programs="python of ada"))
             run.write_checksums()
         yield run
         return RunOutcome(point, failure is None, failure)

@@ -10,9 +10,9 @@ from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.features.proposal.page import compose
 from scalestudy.features.proposal.panel import find_panel
 from scalestudy.features.proposal.subject import RequestOptions
-from scalestudy.report.cores_section import NAME as CORES
 from scalestudy.report.document import Document
 
+CORES = "launch.cpus_per_worker"
 READ = "times.csv: lines 2 to 5, seconds from the column <b>time</b>."
 
 

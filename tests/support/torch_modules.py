@@ -15,24 +15,27 @@ from torch import nn
 from data_settings import data_of
 from few_digits import few_digits
 from linear import ALONE
+from scalestudy.config.point import Point
+from scalestudy.config.settings import ResolvedTrain
+from scalestudy.data.columns import Column
 from scalestudy.data.loading.slices import Slice
-from scalestudy.data.splits.split import stored_split
+from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.group import join
 from scalestudy.engines.keras.layers import begin, flops_of, multiply_adds
-from scalestudy.engines.keras.optimizers import make_optimizer
 from scalestudy.engines.torch.engine import ENGINE
-from scalestudy.engines.torch.layers import adapt_model
-from scalestudy.engines.torch.updates import keep_rate_on_device
+from scalestudy.engines.torch.layers import adapt_model, batch_norms
+from scalestudy.engines.torch.optimizers import named_optimizer
+from scalestudy.engines.torch.running_statistics import RunningStatistics
+from scalestudy.engines.torch.script import TorchScript
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.model_record import ModelRecord
-from scalestudy.study.point import Point
-from scalestudy.study.settings import ResolvedTrain
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks import cnn, torch_cnn, torch_unet, unet
 from scalestudy.tasks.base import DataInfo, of_images
 from scalestudy.tasks.load import task_of
-from scalestudy.tasks.module import note_on_logits
+from scalestudy.tasks.module import ModuleModel, note_on_logits, notes_on_forward
+from scalestudy.training.evaluation import statistics_samples
 from scalestudy.training.session import Session
 from scalestudy.util.errors import UserError
 
@@ -104,10 +107,11 @@ def architectures() -> dict[str, Any]:
                 metric.update_state(*task.seen_by(quality, targets, outputs))
                 shown = task.model.probabilities(outputs) if task is one else outputs
                 values.append((shown, task.loss(targets, outputs), metric.result()))
-        # Training mode, with the same dropout for rows 4 to 6 of a step.
+        # Training mode; both frameworks drop by the same numbers, of values that lie differently.
         trained = []
         for task in (one, other):
             adapt_model(task.model, seed=3, sync_batch_norm=False)
+            torch.manual_seed(0)
             with working(Working(Slice(None, None, 4, 3, 9, step=5), 1 / 3)):
                 outputs = task.model(images, training=True)
             trained.append(task.model.probabilities(outputs) if task is one else outputs)
@@ -121,45 +125,29 @@ def architectures() -> dict[str, Any]:
     return found
 
 
-def optimizers(prepare: Any = lambda _: None) -> dict[str, float]:
-    """Difference between our optimizers and PyTorch's after some steps at one rate."""
+def optimizers() -> dict[str, float]:
+    """Difference between optimizers by name and those of `torch.optim` with its own constants."""
     found = {}
     for name, kind, words in (
         ("sgd", torch.optim.SGD, {}),
         ("momentum", torch.optim.SGD, {"momentum": 0.9}),
         ("nesterov", torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
-        ("adam", torch.optim.Adam, {"eps": 1e-7}),
-        ("adamw", torch.optim.AdamW, {"eps": 1e-7, "weight_decay": 0.004}),
+        ("adam", torch.optim.Adam, {}),
+        ("adamw", torch.optim.AdamW, {}),
+        ("adamw of keras", torch.optim.AdamW, {"eps": 1e-7, "weight_decay": 0.004}),
     ):
         torch.manual_seed(0)
         first = torch.randn(50, dtype=torch.float64)
         ours, theirs = nn.Parameter(first.clone()), nn.Parameter(first.clone())
-        variable = keras.Variable(ours, dtype="float64", name="weight")
-        optimizer = make_optimizer(name, np.full(9, 0.01))
-        prepare(optimizer)
-        optimizer.build([variable])
+        constants = "keras" if "keras" in name else "framework"
+        optimizer = named_optimizer(name.split()[0], [ours], 0.01, constants=constants)
         other = kind([theirs], lr=0.01, **words)
         for _ in range(9):
-            gradient = torch.randn(50, dtype=torch.float64)
-            with torch.no_grad():
-                optimizer.apply([gradient], [variable])
-            theirs.grad = gradient
+            ours.grad = theirs.grad = torch.randn(50, dtype=torch.float64)
+            optimizer.step()
             other.step()
         found[name] = difference(ours.detach(), theirs.detach())
     return found
-
-
-def kept_rates() -> dict[str, float]:
-    """As `optimizers`, by rates that stay on the device; at first on one that gives no numbers."""
-    for name in ("sgd", "momentum", "nesterov", "adam", "adamw", "lamb"):
-        for rates in ([0.1, 0.1], [0.1, 0.2]):
-            with keras.device("meta"), torch.no_grad():
-                variable = keras.Variable(np.ones(3), name="weight")
-                optimizer = make_optimizer(name, np.array(rates))
-                keep_rate_on_device(optimizer)
-                optimizer.build([variable])
-                optimizer.apply([torch.ones(3, dtype=torch.float64, device="meta")], [variable])
-    return optimizers(keep_rate_on_device)
 
 
 class Hits(nn.Module):
@@ -209,10 +197,13 @@ def objectives() -> dict[str, Any]:
     data, images = info("classes", (4, 4, 1), 3), torch.rand(5, 4, 4, 1)
     targets = torch.tensor([0, 1, 2, 2, 1], dtype=torch.int32)
     given = {
-        "name": "cross_entropy", "object": nn.CrossEntropyLoss(), "class": nn.CrossEntropyLoss,
-        "function": nn.functional.cross_entropy, "own": own,
+        "name": "cross_entropy",
+        "object": nn.CrossEntropyLoss(),
+        "class": nn.CrossEntropyLoss,
+        "function": nn.functional.cross_entropy,
+        "own": own,
         "of the data": lambda data: nn.CrossEntropyLoss(),
-    }  # fmt: skip
+    }
     losses = {}
     for name, loss in given.items():
         torch.manual_seed(1)
@@ -243,10 +234,12 @@ def objectives() -> dict[str, Any]:
             notes[f"{name} {logits}"] = "refused"
     ends["logarithms"] = lambda data: nn.Sequential(net(data), nn.LogSoftmax(1))
     for name, loss, logits in (
-        ("net", nn.CrossEntropyLoss(), True), ("soft", nn.CrossEntropyLoss, False),
-        ("soft", nn.functional.cross_entropy, True), ("net", nn.NLLLoss(), True),
+        ("net", nn.CrossEntropyLoss(), True),
+        ("soft", nn.CrossEntropyLoss, False),
+        ("soft", nn.functional.cross_entropy, True),
+        ("net", nn.NLLLoss(), True),
         ("logarithms", nn.NLLLoss(), True),
-    ):  # fmt: skip
+    ):
         task = task_file(data, model=ends[name], loss=loss, logits=logits)
         kind = getattr(loss, "__name__", type(loss).__name__)
         noted = note_on_logits(task.model, task.model(images * 50), loss, "own.py")
@@ -260,16 +253,64 @@ def objectives() -> dict[str, Any]:
         )
         notes[name] = len(note_on_logits(task.model, task.model(torch.ones(2, 8, 8, 1)), "bce", "own.py"))
     return {
-        "losses": losses, "pixels": pixels, "metrics": values, "better": task_sense(net), "notes": notes,
+        "losses": losses,
+        "pixels": pixels,
+        "metrics": values,
+        "better": task_sense(net),
+        "notes": notes,
         "class": refused(model=lambda data: nn.Linear, loss="cross_entropy"),
         "mean": refused(model=net, loss="cross_entropy", metrics=["accuracy", Hits([])]),
         "wrapped": [
             refused(model=lambda data, wrap=wrap: nn.Sequential(wrap(net(data))), loss="cross_entropy")
             for wrap in (torch.compile, torch.jit.script, nn.DataParallel)
         ],
-        "lazy": lazy_parameters(data), "latent flops": latent_flops(data), "reached": detached(),
+        "lazy": lazy_parameters(data),
+        "latent flops": latent_flops(data),
+        "averaged flops": averaged_flops(data),
+        "reached": detached(),
+        "arguments": two_arguments(),
+        "forward": [forward_notes(data, before) for before in (None, "eval", "seed")],
         "width": refused(model=lambda data: nn.Linear(7, 3), loss="cross_entropy"),
-    }  # fmt: skip
+    }
+
+
+class TwoArguments(nn.Module):
+    """Takes two inputs by name instead of one dictionary."""
+
+    def forward(self, a: Any, b: Any) -> Any:
+        return a + b
+
+
+def two_arguments() -> str:
+    columns = {name: Column((3,), "float32", 0.0, 1.0) for name in "ab"}
+    words: dict[str, Any] = {"kind": "custom", "precision": "float32", "logits": True, "file": "own.py"}
+    try:
+        ModuleModel(TwoArguments(), columns, **words)
+    except UserError as error:
+        return error.action
+    return ""
+
+
+class Forward(nn.Module):
+    """Does something before its layers that a forward pass should leave alone."""
+
+    def __init__(self, before: str | None) -> None:
+        super().__init__()
+        self.before, self.layers = before, nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(16, 3))
+
+    def forward(self, x: Any) -> Any:
+        if self.before == "eval":
+            self.eval()
+        elif self.before == "seed":
+            torch.manual_seed(0)
+        return self.layers(x)
+
+
+def forward_notes(data: DataInfo, before: str | None) -> list[list[bool]]:
+    """For each note on a module: whether it names `eval`, and `manual_seed`."""
+    task = task_file(data, model=lambda data: Forward(before), loss="cross_entropy")
+    notes = notes_on_forward(task.model, torch.rand(2, 4, 4, 1), "own.py")
+    return [[name in note for name in ("self.eval()", "torch.manual_seed")] for note in notes]
 
 
 def lazy_parameters(data: DataInfo) -> int:
@@ -287,6 +328,23 @@ class Latents(nn.Module):
 
     def forward(self, x: Any) -> Any:
         return x.flatten(1).mean(1, keepdim=True) + self.inner(self.latent)
+
+
+class Averaged(nn.Module):
+    """Evaluates by a copy of its layer, which training does not change by gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.average = nn.Linear(1, 3), nn.Linear(1, 3).requires_grad_(False)
+
+    def forward(self, x: Any) -> Any:
+        with torch.set_grad_enabled(self.training):
+            return (self.layer if self.training else self.average)(x.mean((2, 3)))
+
+
+def averaged_flops(data: DataInfo) -> Any:
+    task = task_file(data, model=lambda data: Averaged(), loss="cross_entropy")
+    return flops_of(task.model, task.trained)
 
 
 def latent_flops(data: DataInfo) -> float | None:
@@ -313,14 +371,29 @@ def digits() -> tuple[Any, Any]:
 
 def point_of(task: str, workers: int, **train: Any) -> Point:
     settings = {
-        "epochs": 2, "batch_size": 32, "batch": "global", "optimizer": "momentum", "learning_rate": 0.05,
-        "schedule": "constant", "precision": "float64", **train,
-    }  # fmt: skip
-    return Point.model_validate({
-        "name": "test", "study": "test", "task": task, "engine": "torch", "strategy": "torch-virtual",
-        "terms": {"implementation": "torch-virtual"}, "workers": workers, "seed": 0, "train": settings,
-        "data": {"source": "digits"},
-    }).with_files("", "", None)  # fmt: skip
+        "epochs": 2,
+        "batch_size": 32,
+        "batch": "global",
+        "optimizer": "momentum",
+        "learning_rate": 0.05,
+        "schedule": "constant",
+        "precision": "float64",
+        **train,
+    }
+    return Point.model_validate(
+        {
+            "name": "test",
+            "study": "test",
+            "task": task,
+            "engine": "torch",
+            "strategy": "torch-virtual",
+            "terms": {"implementation": "torch-virtual"},
+            "workers": workers,
+            "seed": 0,
+            "train": settings,
+            "data": {"source": "digits"},
+        }
+    ).with_files("", "", None)
 
 
 def session(task: str, workers: int, **train: Any) -> Session:
@@ -352,18 +425,23 @@ def model(data):
 
 def workers() -> dict[str, Any]:
     """Difference of 2 and 3 workers from one, after 2 epochs."""
-    own, found = FOLDER / "own.py", {}
+    own, plain, found = FOLDER / "own.py", str(FOLDER / "plain.py"), {}
     own.write_text(OWN.replace("MOMENTUM", "0.2"))
+    Path(plain).write_text(
+        OWN.replace("norm, nn.ReLU(), nn.Dropout2d(0.3)", "nn.ReLU()").replace("MOMENTUM", "0.2")
+    )
     for task, train in (
-        ("torch_cnn", {}), ("torch_cnn", {"optimizer": "adam", "learning_rate": 1e-3, "clip_norm": 0.1}),
-        ("torch_cnn", {"schedule": "steps"}), (str(own), {"sync_batch_norm": True}),
-    ):  # fmt: skip
+        (plain, {}),
+        (plain, {"optimizer": "adam", "learning_rate": 1e-3, "clip_norm": 0.1}),
+        (plain, {"schedule": "steps"}),
+        (str(own), {"sync_batch_norm": True}),
+    ):
         one, losses = trained(task, 1, **train)
         for count in (2, 3):
             weights, others = trained(task, count, **train)
             apart = max(difference(a, b) for a, b in zip(one, weights, strict=True))
             found[f"{Path(task).stem} {train} {count}"] = max(apart, difference(losses, others))
-    precise, _ = trained("torch_cnn", 1, precision="float32")
+    precise, _ = trained("torch_cnn", 2, precision="float32")
     for precision in ("mixed_bfloat16", "mixed_float16"):
         mixed, _ = trained("torch_cnn", 2, precision=precision)
         found[precision] = [difference(a, b) for a, b in zip(precise, mixed, strict=True)]
@@ -400,15 +478,18 @@ def statistics() -> dict[str, Any]:
             task = task_file(data, model=lambda data, net=net: net, loss="cross_entropy")
             adapt_model(task.model, seed=0, sync_batch_norm=False)
             part = Slice(None, None, start, count, 5)
-            with working(Working(part, 2 * count / 5)):
-                task.model(rows[start : start + count].permute(0, 2, 3, 1), training=True)
+            weighted = RunningStatistics(batch_norms(task.model.module), processes=2)
+            weighted.begin(part, slices=1)
+            task.model(rows[start : start + count].permute(0, 2, 3, 1), training=True)
+            weighted.add(part)
+            weighted.end()
             ours.append(task.model.module[0])
         for name in ("running_mean", "running_var"):
             mean = sum(getattr(layer, name).double() for layer in ours) / 2
-            weighted = sum(
+            by_rows = sum(
                 share * getattr(layer, name) for share, layer in zip((0.6, 0.4), plain, strict=True)
             )
-            found[f"{name} {momentum}"] = difference(mean, weighted)
+            found[f"{name} {momentum}"] = difference(mean, by_rows)
         found[f"tracked {momentum}"] = [int(layer.num_batches_tracked) for layer in ours]
     return found
 
@@ -451,10 +532,12 @@ def called() -> dict[str, Any]:
     own = FOLDER / "called.py"
     own.write_text(OWN.replace("MOMENTUM", "0.2"))
     made = session(str(own), 2, epochs=5)
-    made.trainer.task.callbacks.extend([
-        keras.callbacks.LearningRateScheduler(lambda epoch, rate: 0.04 / 2**epoch),
-        keras.callbacks.EarlyStopping("val_loss", min_delta=100, restore_best_weights=True),
-    ])  # fmt: skip
+    made.trainer.task.callbacks.extend(
+        [
+            keras.callbacks.LearningRateScheduler(lambda epoch, rate: 0.04 / 2**epoch),
+            keras.callbacks.EarlyStopping("val_loss", min_delta=100, restore_best_weights=True),
+        ]
+    )
     records, after = [], []
     for record in made.epoch_records():
         records.append(record)
@@ -487,6 +570,34 @@ def frozen_layers() -> dict[str, Any]:
     return frozen(OF_KERAS)
 
 
+def fresh() -> dict[str, Any]:
+    """Statistics in an evaluation: of 1 and 3 workers, of all values; and what an evaluation leaves."""
+    file = FOLDER / "fresh.py"
+    file.write_text(OWN.replace("MOMENTUM", "0.1"))
+    found, left = [], []
+    for workers in (1, 3):
+        made = session(str(file), workers)
+        before = [variable.value.clone() for variable in made.trainer.local]
+        with made.evaluating():
+            found.append([variable.value.clone() for variable in made.trainer.local])
+        left += [difference(a, b.value) for a, b in zip(before, made.trainer.local, strict=True)]
+    prepared, split = digits()
+    rows = prepared.inputs[statistics_samples(split.train, 0)].transpose(0, 3, 1, 2) / 255.0
+    with torch.no_grad():
+        values = made.trainer.task.model.module[0](torch.tensor(rows))
+    known = values.mean((0, 2, 3)), values.var((0, 2, 3), correction=0)
+    net = nn.BatchNorm1d(2)
+    for _ in range(10):
+        net(torch.ones(2, 2))
+    script: Any = TorchScript
+    return {
+        "workers": max(map(difference, *found)),
+        "left": max(left),
+        "known": max(map(difference, known, found[0])),
+        "initial": script.initial_statistics(None, nn.Sequential(net, nn.BatchNorm1d(2))),
+    }
+
+
 def exported() -> dict[str, float]:
     """Difference between exported models and `Inference` on stored images."""
     import onnxruntime
@@ -498,20 +609,28 @@ def exported() -> dict[str, float]:
         np.random.default_rng(0).integers(0, 256, (3, 8, 8, 1)).astype(np.uint8),
     )
     made.trainer.save(str(path))
-    record = ModelRecord.model_validate({
-        "engine": "torch", "task": "torch_cnn", "kind": "classes", "input_shape": (8, 8, 1), "dtype": "uint8",
-        "scale": 1 / 255, "class_names": [str(digit) for digit in range(10)], "train": TRAIN.model_dump(),
-    })  # fmt: skip
+    record = ModelRecord.model_validate(
+        {
+            "engine": "torch",
+            "task": "torch_cnn",
+            "kind": "classes",
+            "input_shape": (8, 8, 1),
+            "dtype": "uint8",
+            "scale": 1 / 255,
+            "class_names": [str(digit) for digit in range(10)],
+            "train": TRAIN.model_dump(),
+        }
+    )
     told = torch.tensor(ENGINE.inference(str(path), record).outputs(images, 1 / 255))
     found = {"present": difference(told, made.trainer.inference().outputs(images, 1 / 255))}
     given = torch.from_numpy(images).permute(0, 3, 1, 2)
-    for form, suffix in (("pt2", "pt2"), ("torchscript", "ts"), ("onnx", "onnx")):
-        out = str(FOLDER / f"exported.{suffix}")
+    for form in ("pt2", "onnx"):
+        out = str(FOLDER / f"exported.{form}")
         ENGINE.export(str(path), record.model_copy(update={"inputs": "stored"}), out, form)
         if form == "onnx":
             outputs = torch.tensor(onnxruntime.InferenceSession(out).run(None, {"image": given.numpy()})[0])
         else:
-            outputs = (torch.export.load(out).module() if form == "pt2" else torch.jit.load(out))(given)
+            outputs = torch.export.load(out).module()(given)
         found[form] = difference(torch.softmax(outputs.detach(), 1), told)
     return found
 
@@ -522,7 +641,6 @@ if __name__ == "__main__":
     parts = (
         "architectures",
         "optimizers",
-        "kept_rates",
         "objectives",
         "workers",
         "layouts",
@@ -531,11 +649,12 @@ if __name__ == "__main__":
         "frozen",
         "frozen_layers",
         "called",
+        "fresh",
         "exported",
     )
     answers = {}
     for part in parts:
         if not sys.argv[2:] or part in sys.argv[2:]:
-            begin(0, "float64" if part in ("optimizers", "kept_rates") else "float32")
+            begin(0, "float64" if part == "optimizers" else "float32")
             answers[part] = getattr(tasks, part)()
     Path(FOLDER, "answers.json").write_text(json.dumps(answers))

@@ -77,7 +77,7 @@ def steps(page: Path) -> Iterator[TutorialFile | TutorialCommand]:
 
 
 def do(step: TutorialFile | TutorialCommand, folder: Path) -> str:
-    """Execute a step in a folder and return the output of a command.
+    """Execute a step in a folder and return the output of a command, without notes on a busy machine.
 
     Raises:
         AssertionError: The command failed.
@@ -88,11 +88,19 @@ def do(step: TutorialFile | TutorialCommand, folder: Path) -> str:
     words = shlex.split(step.line, comments=True)
     programs = {"scalestudy": [sys.executable, "-P", "-m", "scalestudy"], "python": [sys.executable]}
     done = subprocess.run(
-        [*programs[words[0]], *words[1:]], cwd=folder, env=_environment(folder), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+        [*programs[words[0]], *words[1:]],
+        cwd=folder,
+        env=_environment(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
     assert done.returncode == 0, f"{step.line}\n{done.stdout}"
-    return done.stdout
+    lines = done.stdout.splitlines(keepends=True)
+    return "".join(line for line in lines if "other programs used" not in line.lower())
 
 
 def _environment(folder: Path) -> dict[str, str]:

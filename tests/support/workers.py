@@ -11,8 +11,8 @@ import os
 import sys
 import time
 
-from scalestudy.study.records import Progress, Result
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.records import Progress, Result
+from scalestudy.store.run_folder import RunFolder
 
 
 def work(run: RunFolder, plan: dict) -> int:
@@ -42,14 +42,31 @@ def work(run: RunFolder, plan: dict) -> int:
         return int(plan["exit"])
     run.write_result(
         Result(
-            name=point.name, strategy=point.strategy, implementation=point.implementation,
-            workers=point.workers, seed=point.seed, per_worker_batch=1, global_batch=point.workers, epochs=4,
-            updates=4, samples_processed=4, training_samples=1, throughput=10.0 * point.workers,
-            steady_epochs=3, training_seconds=1.0, wall_seconds=1.0, phases={}, metric="accuracy",
-            quality=0.5, best_quality=0.5, best_epoch=1, parameters=1, weights_digest="0",
+            name=point.name,
+            strategy=point.strategy,
+            implementation=point.implementation,
+            workers=point.workers,
+            seed=point.seed,
+            per_worker_batch=1,
+            global_batch=point.workers,
+            epochs=4,
+            updates=4,
+            samples_processed=4,
+            training_samples=1,
+            throughput=10.0 * point.workers,
+            steady_epochs=3,
+            training_seconds=1.0,
+            wall_seconds=1.0,
+            phases={},
+            metric="accuracy",
+            quality=0.5,
+            best_quality=0.5,
+            best_epoch=1,
+            parameters=1,
+            weights_digest="0",
             finished="2020-01-01",
         )
-    )  # fmt: skip
+    )
     return 0
 
 

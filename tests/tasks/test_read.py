@@ -18,6 +18,13 @@ FORMS = {
         def as_numpy_iterator(self):
             return ((np.int64(n), np.float64(n)) for n in range(4))
     return Data()""",
+    "a map-style Dataset of PyTorch": """
+    class Data:
+        def __len__(self):
+            return 4
+        def __getitem__(self, n):
+            return np.int64(n), np.float64(n)
+    return Data()""",
 }
 
 
@@ -26,9 +33,12 @@ def stored(folder, text):
     (folder / "t.py").write_text(text)
     (folder / "set").mkdir()
     asked = {
-        "file": str(folder / "t.py"), "folder": str(folder / "set"), "identity": "it", "fingerprint": "0",
+        "file": str(folder / "t.py"),
+        "folder": str(folder / "set"),
+        "identity": "it",
+        "fingerprint": "0",
         "data": data_of("nothing").model_dump(mode="json"),
-    }  # fmt: skip
+    }
     store(asked, lambda said: None)
     return Prepared.open(folder / "set")
 
@@ -61,6 +71,10 @@ def test_class_names_of_the_file_name_the_classes_and_must_be_enough(tmp_path):
 
 
 FAULTS = {
+    "a DataLoader": (
+        "class DataLoader:\n    collate_fn = None\ndef read(data):\n    return DataLoader()\n",
+        r"batches of a DataLoader.*loader\.dataset",
+    ),
     "another form": ("def read(data):\n    return [1, 2], \n", "tuple of 1"),
     "no samples": ("def read(data):\n    return [], []\n", "at least 2 samples"),
     "different numbers": ("def read(data):\n    return [1, 2], [1]\n", "2 inputs, 1 targets"),
@@ -74,7 +88,8 @@ FAULTS = {
         "inputs a, as in sample 0.*b in sample 1",
     ),
     "not finite": (
-        "def read(data):\n    return [1.0, float('nan')], [1, 2]\n", "NaN or infinity in samples 0 to 1",
+        "def read(data):\n    return [1.0, float('nan')], [1, 2]\n",
+        "NaN or infinity in samples 0 to 1",
     ),
     "a misspelt sequence": ("sequences = ['word']\ndef read(data):\n    return [1, 2], [1, 2]\n", "'word'"),
     "another text": (
@@ -83,7 +98,7 @@ FAULTS = {
     ),
     "a bad name": ("def read(data):\n    return {'a/b': [1, 2]}, [1, 2]\n", "'a/b'"),
     "a split without the other": ("def read(data):\n    return {'train': ([1], [1])}\n", "'train'"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -5,15 +5,14 @@ import pytest
 from data_settings import data_of
 from few_digits import few_digits
 from paths import OWN_TASK
+from scalestudy.config.catalog import task_defaults
+from scalestudy.config.settings import TrainSettings
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.engine import ENGINE
-from scalestudy.study.catalog import resolved_train
-from scalestudy.study.settings import TrainSettings
-from scalestudy.tasks import trial
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.load import load_task, task_of
-from scalestudy.tasks.trial import forward, note_on_weights, notes_on, try_task
+from scalestudy.tasks.trial import forward, note_on_weights, notes_on, refuse_weights, try_task
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -67,7 +66,8 @@ def tried(folder, prepared, **parts):
     file = folder / "my_task.py"
     file.write_text(FORM.format(**GOOD | parts))
     module = import_file(file)
-    task = task_of(module, DataInfo.of(prepared), resolved_train(str(file), TrainSettings()))
+    task = task_of(module, DataInfo.of(prepared), task_defaults(str(file)).complete_train(TrainSettings()))
+    refuse_weights(task, str(file), None)
     outputs = forward(task, prepared, str(file))
     notes = notes_on(module, task, prepared, outputs)
     try_task(ENGINE, task, prepared, outputs, str(file))
@@ -81,25 +81,35 @@ def test_a_good_task_is_left_in_peace(tmp_path, digits):
 FAULTS = {
     "too few units": ({"last": "layers.Dense(5, activation='softmax')"}, r"5 units|received label value"),
     "binary loss for ten classes": (
-        {"last": "layers.Dense(1, activation='sigmoid')", "loss": "loss = 'binary_crossentropy'",
-         "metrics": "metrics = [keras.metrics.BinaryAccuracy()]"},
+        {
+            "last": "layers.Dense(1, activation='sigmoid')",
+            "loss": "loss = 'binary_crossentropy'",
+            "metrics": "metrics = [keras.metrics.BinaryAccuracy()]",
+        },
         "targets from 0 to 9",
     ),
     "softmax of one unit": (
-        {"last": "layers.Dense(1, activation='softmax')", "loss": "loss = 'binary_crossentropy'",
-         "metrics": "metrics = [keras.metrics.BinaryAccuracy()]"},
+        {
+            "last": "layers.Dense(1, activation='softmax')",
+            "loss": "loss = 'binary_crossentropy'",
+            "metrics": "metrics = [keras.metrics.BinaryAccuracy()]",
+        },
         "always 1",
     ),
     "accuracy of one unit": (
-        {"last": "layers.Dense(1)", "loss": "loss = 'mse'"}, "most likely class is always 0",
+        {"last": "layers.Dense(1)", "loss": "loss = 'mse'"},
+        "most likely class is always 0",
     ),
     "categorical loss for numbers": (
-        {"loss": "loss = 'categorical_crossentropy'"}, r"with \[B\] of int32",
+        {"loss": "loss = 'categorical_crossentropy'"},
+        r"with \[B\] of int32",
     ),
     "a mean over samples": ({"loss": MEAN.format("targets, outputs")}, "a mean or a sum over samples"),
     "a loss of others in the batch": (
-        {"loss": "def loss(targets, outputs):\n    return ops.mean(outputs - ops.mean(outputs, 0), -1) ** 2"
-                 " + ops.max(outputs)"},
+        {
+            "loss": "def loss(targets, outputs):\n"
+            "    return ops.mean(outputs - ops.mean(outputs, 0), -1) ** 2 + ops.max(outputs)"
+        },
         "each by itself",
     ),
     "a loss that is not finite": (
@@ -110,32 +120,44 @@ FAULTS = {
         {"loss": "def loss(targets, outputs):\n    return np.square(np.asarray(outputs)).sum(-1)"},
         r"my_task\.py, line \d+, in loss.*keras\.ops",
     ),
+    "more memory than any machine has": (
+        {"loss": "def loss(targets, outputs):\n    return np.empty(1 << 50)"},
+        "Unable to allocate.*smaller",
+    ),
     "an error in the loss": (
         {"loss": "def loss(targets, outputs):\n    return ops.matmul(outputs, outputs)"},
         r"my_task\.py, line \d+, in loss\), with \[B\] of int32, \[B, 10\] of float32",
     ),
     "a layer that nothing depends on": (
-        {"last": "(lambda x: layers.Dense(10, activation='softmax')(x) + 0 * ops.cast("
-                 "ops.argmax(layers.Dense(3, name='unused')(x), -1), 'float32')[:, None])"},
+        {
+            "last": "(lambda x: layers.Dense(10, activation='softmax')(x) + 0 * ops.cast("
+            "ops.argmax(layers.Dense(3, name='unused')(x), -1), 'float32')[:, None])"
+        },
         "none for unused/kernel, unused/bias",
     ),
     "a variable outside of the model": (
-        {"rest": "far = keras.Variable(1.0, name='far')",
-         "loss": "def loss(targets, outputs):\n    return far * keras.losses.sparse_categorical_crossentropy("
-                 "targets, outputs)"},
+        {
+            "rest": "far = keras.Variable(1.0, name='far')",
+            "loss": "def loss(targets, outputs):\n"
+            "    return far * keras.losses.sparse_categorical_crossentropy(targets, outputs)",
+        },
         "far.* outside of them",
     ),
     "a metric that is no sum": ({"rest": LATEST, "metrics": "metrics = [Latest()]"}, "'latest'.*two samples"),
     "a metric over the batch": (
-        {"metrics": "def off(targets, outputs):\n    return ops.mean(outputs)\nmetrics = [off]\n"
-                    "better = {'off': 'lower'}"},
+        {
+            "metrics": "def off(targets, outputs):\n    return ops.mean(outputs)\nmetrics = [off]\n"
+            "better = {'off': 'lower'}"
+        },
         "per sample",
     ),
     "a hook with other arguments": (
-        {"rest": "def training_losses(model, inputs):\n    return inputs"}, "cannot be called so",
+        {"rest": "def training_losses(model, inputs):\n    return inputs"},
+        "cannot be called so",
     ),
     "a hook that returns too few gradients": (
-        {"rest": "def gradients(gradients, variables):\n    return gradients[:1]"}, "1 for 2",
+        {"rest": "def gradients(gradients, variables):\n    return gradients[:1]"},
+        "1 for 2",
     ),
     "an error in a hook": (
         {"rest": "def gradients(gradients, variables):\n    return gradients + 1"},
@@ -143,8 +165,13 @@ FAULTS = {
     ),
     "a loss by another name": ({"loss": "criterion = 'mse'"}, "`criterion`"),
     "metrics by another name": ({"metrics": "metrcs = ['mae']"}, "`metrcs`"),
+    "nothing to train": ({"last": "layers.Dense(10, 'softmax', trainable=False)"}, "weights to train"),
+    "weights that are not finite": (
+        {"last": "layers.Dense(10, 'softmax', bias_initializer=keras.initializers.Constant(float('nan')))"},
+        "in 1 of the 2 arrays",
+    ),
     "no model": ({"loss": "model = None"}, "NoneType"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -207,8 +234,7 @@ def test_misspelt_outputs_are_told_with_what_is_near(tmp_path, custom, change, s
 
 
 @pytest.mark.parametrize(("seed", "repeats"), [("None", True), ("time.time_ns() % 2**31", False)], ids=str)
-def test_initial_weights_that_no_seed_repeats_are_named(tmp_path, monkeypatch, digits, seed, repeats):
-    monkeypatch.setattr(trial, "CLOCK", 0)
+def test_initial_weights_that_no_seed_repeats_are_named(tmp_path, digits, seed, repeats):
     file = tmp_path / "clock_task.py"
     last = (
         f"layers.Dense(10, 'softmax', kernel_initializer=keras.initializers.HeNormal({seed}), name='clock')"
@@ -221,8 +247,7 @@ def test_initial_weights_that_no_seed_repeats_are_named(tmp_path, monkeypatch, d
 @pytest.mark.parametrize(
     ("sets", "noted"), [("", 0), ("keras.utils.set_random_seed(7)", 1)], ids=["no", "yes"]
 )
-def test_initial_weights_that_no_seed_changes_are_named(tmp_path, monkeypatch, digits, sets, noted):
-    monkeypatch.setattr(trial, "CLOCK", 0)
+def test_initial_weights_that_no_seed_changes_are_named(tmp_path, digits, sets, noted):
     file = tmp_path / "seeded_task.py"
     file.write_text(FORM.format(**GOOD | {"imports": f"{GOOD['imports']}\n{sets}"}))
     notes = note_on_weights(lambda: load_task(str(file), DataInfo.of(digits)).model, str(file))

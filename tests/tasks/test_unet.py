@@ -15,9 +15,8 @@ def filters(model: keras.Model, kind: type) -> list[int]:
 
 def test_the_layers_are_those_of_the_published_study():
     model = unet((64, 64, 1), 2)
-    assert filters(model, keras.layers.Conv2D) == [
-        8, 8, 16, 16, 32, 32, 64, 64, 128, 128, 64, 64, 32, 32, 16, 16, 8, 8, 1,
-    ]  # fmt: skip
+    of_levels = [8, 16, 32, 64, 128, 64, 32, 16, 8]
+    assert filters(model, keras.layers.Conv2D) == [*np.repeat(of_levels, 2), 1]
     assert filters(model, keras.layers.Conv2DTranspose) == [64, 32, 16, 8]
     assert sum(isinstance(layer, keras.layers.BatchNormalization) for layer in model.layers) == 18
 

@@ -30,7 +30,7 @@ def photographs(folder: Path, count: int) -> Path:
 @pytest.fixture(scope="session")
 def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
     """Small prepared sets with their splits: 120 digits, 20 indents, 24 padded photographs to train on."""
-    from scalestudy.data.splits.split import stored_split
+    from scalestudy.data.split import stored_split
     from scalestudy.data.store.prepare import prepare
 
     cache = tmp_path_factory.mktemp("cache")
@@ -50,11 +50,11 @@ def session(sets, placement, two_devices):
 
     The data is the task's own set, or the set named `data`; `weights` are prepared class weights.
     """
+    from scalestudy.config.point import Point
     from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.engine import ENGINE
     from scalestudy.engines.tensorflow.setup import begin
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.study.point import Point
     from scalestudy.training.session import Session
 
     def make(
@@ -68,16 +68,29 @@ def session(sets, placement, two_devices):
         **train: Any,
     ):
         settings = {
-            "epochs": 2, "batch_size": 25, "batch": "global", "optimizer": "momentum",
-            "learning_rate": 0.05, "schedule": "constant", **train,
-        }  # fmt: skip
+            "epochs": 2,
+            "batch_size": 25,
+            "batch": "global",
+            "optimizer": "momentum",
+            "learning_rate": 0.05,
+            "schedule": "constant",
+            **train,
+        }
         kind = data or (task if task in sets else "cnn")
         file = str(SMALL_UNET) if task == "unet" else task
-        point = Point.model_validate({
-            "name": "test", "study": "test", "task": file, "strategy": implementation,
-            "terms": {"implementation": implementation, "launch": launch or {}}, "workers": workers,
-            "seed": seed, "train": settings, "data": {"source": "digits"},
-        }).with_files("", "", weights)  # fmt: skip
+        point = Point.model_validate(
+            {
+                "name": "test",
+                "study": "test",
+                "task": file,
+                "strategy": implementation,
+                "terms": {"implementation": implementation, "launch": launch or {}},
+                "workers": workers,
+                "seed": seed,
+                "train": settings,
+                "data": {"source": "digits"},
+            }
+        ).with_files("", "", weights)
         begin(seed, point.train.precision)
         if implementation == "mirrored":
             assert workers == 2

@@ -7,18 +7,28 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from scalestudy.config.point import Point
 from scalestudy.engines.base import Variable
-from scalestudy.study.point import Point
-from scalestudy.study.records import Failure
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.records import Failure
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import checkpoint
 from scalestudy.training.checkpoint import Position, UnusableError
 
 PLACE = Position(
-    epoch=2, step=3, updates=19, samples=75, losses=(0.1 + 0.2, 1e-300), spent=1.5, waited=0.25,
-    elapsed=7.0, restarts=1, wall=20.0, phases={"steps": 8.25, "input": 0.25},
-    began=1.7e9 + 0.1, hosts=("n1", "n2"),
-)  # fmt: skip
+    epoch=2,
+    step=3,
+    updates=19,
+    samples=75,
+    losses=(0.1 + 0.2, 1e-300),
+    spent=1.5,
+    waited=0.25,
+    elapsed=7.0,
+    restarts=1,
+    wall=20.0,
+    phases={"steps": 8.25, "input": 0.25},
+    began=1.7e9 + 0.1,
+    hosts=("n1", "n2"),
+)
 
 
 def values() -> list[np.ndarray]:
@@ -39,11 +49,20 @@ def point(**changes) -> Point:
         "learning_rate": 0.1,
         "schedule": "constant",
     }
-    return Point.model_validate({
-        "name": "p", "study": "s", "task": "cnn", "strategy": "single",
-        "terms": {"implementation": "single"}, "workers": 1, "seed": 0,
-        "data": {"source": "digits"}, "train": settings, **changes,
-    })  # fmt: skip
+    return Point.model_validate(
+        {
+            "name": "p",
+            "study": "s",
+            "task": "cnn",
+            "strategy": "single",
+            "terms": {"implementation": "single"},
+            "workers": 1,
+            "seed": 0,
+            "data": {"source": "digits"},
+            "train": settings,
+            **changes,
+        }
+    )
 
 
 def fingerprint(of: Point, rows: int = 8, shape: tuple[int, ...] = (3, 2), dtype: str = "float32") -> str:
@@ -138,8 +157,9 @@ def test_where_it_runs_makes_no_other_run() -> None:
     moved = point(
         terms={"implementation": "single", "launch": {"cpus_per_worker": 4}, "oversubscribed": "yes"},
         files={"prepared": "/scratch/x", "split": "/scratch/y"},
-        data={"source": "digits", "cache": "/scratch"}, name="q",
-    )  # fmt: skip
+        data={"source": "digits", "cache": "/scratch"},
+        name="q",
+    )
     assert fingerprint(moved) == fingerprint(point())
 
 

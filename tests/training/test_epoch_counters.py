@@ -1,6 +1,9 @@
+import pytest
+
 from scalestudy.data.loading.slices import Slice
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
+from scalestudy.training import session
 from scalestudy.training.session import EpochCounters
 
 
@@ -35,3 +38,56 @@ def test_a_tally_needs_no_account():
     tally.ask()
     tally.stop(PhaseClock())
     assert tally.loss == 2.0
+
+
+class Device:
+    """A device whose host runs ahead, in simulated seconds."""
+
+    def __init__(self, monkeypatch):
+        self.now = self.free = 0.0
+        self.ahead = []
+        monkeypatch.setattr(session.time, "perf_counter", lambda: self.now)
+
+    def given(self, seconds):
+        """Give the device a call of so many seconds; return its marks."""
+        began = max(self.now, self.free)
+        self.free = began + seconds
+        self.ahead.append(self.free)
+        return Mark(self, began), Mark(self, self.free)
+
+
+class Mark:
+    def __init__(self, device, moment):
+        self._device, self.moment = device, moment
+
+    def wait(self):
+        self._device.now = max(self._device.now, self.moment)
+
+    def seconds_since(self, earlier):
+        return self.moment - earlier.moment
+
+
+@pytest.mark.parametrize(
+    ("reading", "step", "seconds", "waited"),
+    [(0.0001, 0.010, 0.010, 0.0), (0.015, 0.010, 0.010, 0.005), (0.004, 0.004, 0.004, 0.0)],
+)
+def test_a_device_that_runs_behind_times_calls_by_its_own_clock(monkeypatch, reading, step, seconds, waited):
+    """Reading a batch takes `reading` seconds, a call `step`; the device waits for the difference."""
+    device, times, clock = Device(monkeypatch), StepTimes(0), PhaseClock()
+    tally, calls, most = EpochCounters(times=times), 100, 0
+    tally.start()
+    for _ in range(calls):
+        device.now += reading
+        tally.arrived()
+        tally.count(call(1), 1.0, *device.given(step))
+        most = max(most, sum(moment > device.now + 1e-9 for moment in device.ahead))
+        tally.ask()
+    tally.stop(clock)
+    times.epoch_end(1)
+    (epoch,) = times.record().epochs
+    assert epoch.calls == calls
+    assert epoch.step_seconds / calls == pytest.approx(seconds)
+    assert epoch.input_seconds == pytest.approx((calls - 1) * waited + reading, rel=0.01)
+    assert tally.waited == pytest.approx(epoch.input_seconds)
+    assert tally.seconds == pytest.approx(epoch.step_seconds + epoch.input_seconds)
+    assert most <= session.IN_FLIGHT

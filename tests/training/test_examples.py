@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.splits.split import stored_split
+from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.launch.describe import build_task
 

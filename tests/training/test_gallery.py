@@ -5,10 +5,10 @@ import pytest
 
 from data_settings import data_of
 from linear import LinearTrainer
+from scalestudy.config.metrics import Sense
 from scalestudy.data.store.prepare import prepare
-from scalestudy.study.metrics import Sense
-from scalestudy.study.model_record import ModelRecord
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.model_record import ModelRecord
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import gallery
 
 

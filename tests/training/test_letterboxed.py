@@ -15,9 +15,15 @@ RATES = {"momentum": 0.01, "adam": 0.001}
 def worked(session):
     def make(implementation: str, optimizer: str, precision: str):
         return session(
-            "cnn", implementation, IMPLEMENTATIONS.get(implementation, 1), data="photographs",
-            optimizer=optimizer, learning_rate=RATES[optimizer], precision=precision, batch_size=BATCH,
-        )  # fmt: skip
+            "cnn",
+            implementation,
+            IMPLEMENTATIONS.get(implementation, 1),
+            data="photographs",
+            optimizer=optimizer,
+            learning_rate=RATES[optimizer],
+            precision=precision,
+            batch_size=BATCH,
+        )
 
     return make
 

@@ -11,16 +11,16 @@ import pytest
 from data_settings import data_of
 from linear import ALONE, Linear, LinearTrainer
 from scalestudy.app.verify import Verified, verify
-from scalestudy.data.splits.split import stored_split
+from scalestudy.config.metrics import Sense, known
+from scalestudy.config.point import Point
+from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.metrics import Sense, known
-from scalestudy.study.model_record import BestRecord
-from scalestudy.study.point import Point
-from scalestudy.study.record_file import read_checksums
-from scalestudy.study.records import EpochRecord, Failure
-from scalestudy.study.run_folder import RunFolder, write_point
-from scalestudy.study.state import state_of_runs
+from scalestudy.store.model_record import BestRecord
+from scalestudy.store.record_file import read_checksums
+from scalestudy.store.records import EpochRecord, Failure
+from scalestudy.store.run_folder import RunFolder, write_point
+from scalestudy.store.state import state_of_runs
 from scalestudy.training.checkpoint import Position
 from scalestudy.training.devices import OwnPart
 from scalestudy.training.model_file import BestKeeper, improves, metric_to_keep, record_of
@@ -42,14 +42,27 @@ def data(tmp_path_factory):
 def folder(data, tmp_path) -> RunFolder:
     prepared, split = data
     train = {
-        "epochs": 2, "batch_size": 8, "optimizer": "momentum", "learning_rate": 0.1, "schedule": "constant",
+        "epochs": 2,
+        "batch_size": 8,
+        "optimizer": "momentum",
+        "learning_rate": 0.1,
+        "schedule": "constant",
         "keep_best": "none",
-    }  # fmt: skip
-    point = Point.model_validate({
-        "name": "single-w1-s0", "study": "test", "task": "cnn", "strategy": "single", "workers": 1, "seed": 0,
-        "data": {"source": "rows.npz"}, "train": train, "terms": {"implementation": "single"},
-        "files": {"prepared": str(prepared.path), "split": str(split.path)},
-    })  # fmt: skip
+    }
+    point = Point.model_validate(
+        {
+            "name": "single-w1-s0",
+            "study": "test",
+            "task": "cnn",
+            "strategy": "single",
+            "workers": 1,
+            "seed": 0,
+            "data": {"source": "rows.npz"},
+            "train": train,
+            "terms": {"implementation": "single"},
+            "files": {"prepared": str(prepared.path), "split": str(split.path)},
+        }
+    )
     path = tmp_path / "points" / point.name / "run-1"
     path.mkdir(parents=True)
     write_point(path / "point.json", point)
@@ -112,8 +125,8 @@ def interrupt(*arguments):
     [
         "scalestudy.training.model_file.save",
         "scalestudy.training.gallery.leave",
-        "scalestudy.study.run_folder.write_checksums",
-        "scalestudy.study.run_folder.RunFolder.write_result",
+        "scalestudy.store.run_folder.write_checksums",
+        "scalestudy.store.run_folder.RunFolder.write_result",
     ],
 )
 def test_a_process_that_dies_while_it_saves_is_not_done_and_then_done_whole(folder, monkeypatch, place):
@@ -197,9 +210,11 @@ def trainer(*metrics: str, better: str = "higher", save=None):
 
 def keeper(folder: RunFolder, wanted: str = "quality", *, rank: int = 0, made=None) -> BestKeeper:
     session = SimpleNamespace(
-        trainer=made or trainer("iou", "mae"), group=SimpleNamespace(rank=rank), evaluated=None,
+        trainer=made or trainer("iou", "mae"),
+        group=SimpleNamespace(rank=rank),
+        evaluated=None,
         point=SimpleNamespace(train=SimpleNamespace(keep_best=wanted)),
-    )  # fmt: skip
+    )
     found = BestKeeper(folder, session, PhaseClock())
     assert session.evaluated == found.evaluated
     return found
@@ -207,18 +222,29 @@ def keeper(folder: RunFolder, wanted: str = "quality", *, rank: int = 0, made=No
 
 def epoch(number: int, **values: float) -> EpochRecord:
     return EpochRecord(
-        epoch=number, steps=1, samples=1, learning_rate=0.1, loss=1, train_seconds=1, input_seconds=0,
-        elapsed_training_seconds=1, validation=values,
-    )  # fmt: skip
+        epoch=number,
+        steps=1,
+        samples=1,
+        learning_rate=0.1,
+        loss=1,
+        train_seconds=1,
+        input_seconds=0,
+        elapsed_training_seconds=1,
+        validation=values,
+    )
 
 
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        ("quality", ("iou", "higher")), ("iou", ("iou", "higher")), ("mae", ("mae", "lower")),
-        ("loss", ("loss", "lower")), ("iou_thing", ("iou_thing", "higher")), ("none", None),
+        ("quality", ("iou", "higher")),
+        ("iou", ("iou", "higher")),
+        ("mae", ("mae", "lower")),
+        ("loss", ("loss", "lower")),
+        ("iou_thing", ("iou_thing", "higher")),
+        ("none", None),
     ],
-)  # fmt: skip
+)
 def test_epochs_are_compared_by_the_metric_that_is_named(wanted, found):
     assert metric_to_keep(wanted, trainer("iou", "mae")) == found
 
@@ -235,22 +261,26 @@ def test_a_metric_of_which_nothing_says_which_way_is_better_is_refused():
 
 
 def test_epochs_are_compared_as_a_task_says_of_any_of_its_metrics():
-    made = trainer("iou", "iou_gap", "boundary_f1_1.5")
-    made.senses |= {"iou_gap": Sense("lower"), "boundary_f1_1.5": Sense("higher")}
+    made = trainer("iou", "iou_gap", "top_k_3")
+    made.senses |= {"iou_gap": Sense("lower"), "top_k_3": Sense("higher")}
     assert metric_to_keep("iou_gap", made) == ("iou_gap", "lower")
     assert metric_to_keep("iou_gap_cell", made) == ("iou_gap_cell", "lower")
     assert metric_to_keep("iou_cell", made) == ("iou_cell", "higher")
-    assert metric_to_keep("boundary_f1_1.5", made) == ("boundary_f1_1.5", "higher")
+    assert metric_to_keep("top_k_3", made) == ("top_k_3", "higher")
 
 
 @pytest.mark.parametrize(
     ("value", "before", "better", "said"),
     [
-        (0.5, None, "higher", True), (0.5, 0.5, "higher", False), (0.6, 0.5, "higher", True),
-        (0.6, 0.5, "lower", False), (float("nan"), None, "higher", False), (np.inf, 1.0, "higher", False),
+        (0.5, None, "higher", True),
+        (0.5, 0.5, "higher", False),
+        (0.6, 0.5, "higher", True),
+        (0.6, 0.5, "lower", False),
+        (float("nan"), None, "higher", False),
+        (np.inf, 1.0, "higher", False),
         (None, None, "lower", False),
     ],
-)  # fmt: skip
+)
 def test_only_what_is_better_and_finite_improves(value, before, better, said):
     assert improves(value, before, better) is said
 
@@ -269,9 +299,11 @@ def test_the_best_epoch_is_kept_and_the_first_of_equals(tmp_path):
 def test_the_time_it_takes_is_never_counted_as_training(tmp_path):
     clock = PhaseClock()
     session = SimpleNamespace(
-        trainer=trainer("iou"), group=SimpleNamespace(rank=1), evaluated=None,
+        trainer=trainer("iou"),
+        group=SimpleNamespace(rank=1),
+        evaluated=None,
         point=SimpleNamespace(train=SimpleNamespace(keep_best="quality")),
-    )  # fmt: skip
+    )
     BestKeeper(RunFolder(tmp_path), session, clock).evaluated(epoch(1, iou=0.5))
     assert set(clock.phases()) == {"saving", "other"}  # other ranks enter the phase but write nothing
     assert not list(tmp_path.iterdir())

@@ -43,9 +43,9 @@ def test_the_optimizer_of_a_phase_counts_from_its_first_step(session, monkeypatc
 
     begins, plain = [], trainer.make_train_call
 
-    def noted(*given, begin, **more):
-        begins.append(begin)
-        return plain(*given, begin=begin, **more)
+    def noted(task, replicas, phase, *given, **more):
+        begins.append(phase.first)
+        return plain(task, replicas, phase, *given, **more)
 
     monkeypatch.setattr(trainer, "make_train_call", noted)
     made = session(TASK, epochs=3, frozen_epochs=2)

@@ -30,10 +30,14 @@ def test_scores_become_probabilities():
 @pytest.mark.parametrize(
     ("outputs", "said"),
     [
-        ([[0.2, 0.8]], False), ([[0.2, 0.4]], True), ([[-1.0, 2.0]], True), ([[0.3]], False), ([[1.2]], True),
+        ([[0.2, 0.8]], False),
+        ([[0.2, 0.4]], True),
+        ([[-1.0, 2.0]], True),
+        ([[0.3]], False),
+        ([[1.2]], True),
         ([[0.504, 0.5]], False),
     ],
-)  # fmt: skip
+)
 def test_scores_are_told_from_probabilities(outputs, said):
     assert are_logits(np.array(outputs)) is said
 

@@ -39,11 +39,19 @@ def test_the_published_steps_halve_at_40_60_and_75_per_cent():
     )
 
 
+def test_a_list_of_factors_gives_what_steps_does():
+    published = [[0.4, 1 / 2], [0.6, 1 / 4], [0.75, 1 / 8]]
+    assert np.array_equal(table(schedule=published, warmup=7), table(schedule="steps", warmup=7))
+    assert table(schedule=[[0.5, 2]])[[99, 100]].tolist() == [0.1, 0.2]
+
+
 @given(
     st.sampled_from(["constant", "steps", "linear", "cosine"]),
     st.sampled_from(["none", "linear", "sqrt"]),
-    st.integers(1, 300), st.integers(0, 300), st.floats(0.5, 64),
-)  # fmt: skip
+    st.integers(1, 300),
+    st.integers(0, 300),
+    st.floats(0.5, 64),
+)
 def test_rates_are_positive_in_number_and_never_above_the_peak(schedule, scaling, steps, warmup, kappa):
     rates = table(schedule=schedule, scaling=scaling, steps=steps, warmup=min(warmup, steps), kappa=kappa)
     assert rates.shape == (steps,)

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from scalestudy.study.records import EpochRecord
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.records import EpochRecord
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import run as running
 
 SESSION = SimpleNamespace(metric="accuracy", epochs=4, steps=10, gpu_percent=lambda: None)
@@ -18,9 +18,17 @@ def folder(tmp_path):
 
 def record(epoch, **more):
     return EpochRecord(
-        epoch=epoch, steps=10, samples=80, learning_rate=0.1, loss=1.0, train_seconds=20.0, input_seconds=0.0,
-        evaluation_seconds=5.0, elapsed_training_seconds=20.0 * epoch, **more,
-    )  # fmt: skip
+        epoch=epoch,
+        steps=10,
+        samples=80,
+        learning_rate=0.1,
+        loss=1.0,
+        train_seconds=20.0,
+        input_seconds=0.0,
+        evaluation_seconds=5.0,
+        elapsed_training_seconds=20.0 * epoch,
+        **more,
+    )
 
 
 def test_the_time_left_has_all_that_an_epoch_takes(folder, monkeypatch):

@@ -2,21 +2,27 @@ import math
 
 import pytest
 
-from scalestudy.study.metrics import Sense
-from scalestudy.study.records import EpochRecord
-from scalestudy.study.usage import GpuUse
+from scalestudy.config.metrics import Sense
+from scalestudy.store.records import EpochRecord
+from scalestudy.store.usage import GpuUse
 from scalestudy.training.result import best_epoch, mean_percent
 
 
 def records(*values: float | None) -> list[EpochRecord]:
     return [
         EpochRecord(
-            epoch=number, steps=1, samples=1, learning_rate=0.1, loss=1.0, train_seconds=1.0,
-            input_seconds=0.0, elapsed_training_seconds=number,
+            epoch=number,
+            steps=1,
+            samples=1,
+            learning_rate=0.1,
+            loss=1.0,
+            train_seconds=1.0,
+            input_seconds=0.0,
+            elapsed_training_seconds=number,
             validation={} if value is None else {"loss": 1.0, "quality": value},
         )
         for number, value in enumerate(values, start=1)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(("better", "epoch"), [("lower", 2), ("higher", 4)])

@@ -165,7 +165,7 @@ def test_a_new_process_forgets_what_the_last_one_was_asked_and_how_it_failed(fra
     import os
 
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.study.run_folder import RunFolder
+    from scalestudy.store.run_folder import RunFolder
     from scalestudy.training.run import forget_the_last_process
 
     folder, clock = RunFolder(tmp_path), PhaseClock()

@@ -10,12 +10,12 @@ import pytest
 from data_settings import data_of
 from few_digits import few_digits
 from paths import SOURCE, SUPPORT
-from scalestudy.data.splits.split import stored_split
+from scalestudy.config.point import Point
+from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local import reserve
-from scalestudy.study.point import Point
-from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.training import gallery
 
 pytestmark = pytest.mark.engine
@@ -36,24 +36,42 @@ def start(path: Path, data, implementation: str, port: int) -> list[subprocess.P
     prepared, split = data
     workers = 1 if implementation == "single" else 2
     train = {
-        "epochs": 2, "batch_size": 20, "batch": "global", "optimizer": "momentum", "learning_rate": 0.02,
-        "schedule": "constant", "evaluate_every": 2,
-    }  # fmt: skip
-    point = Point.model_validate({
-        "name": implementation, "study": "saved", "task": str(TASK), "strategy": implementation,
-        "workers": workers, "seed": 0, "train": train, "data": {"source": "digits"},
-        "terms": {"implementation": implementation, "launch": {"device": "cpu"}},
-        "files": {"prepared": str(prepared.path), "split": str(split.path)},
-    })  # fmt: skip
+        "epochs": 2,
+        "batch_size": 20,
+        "batch": "global",
+        "optimizer": "momentum",
+        "learning_rate": 0.02,
+        "schedule": "constant",
+        "evaluate_every": 2,
+    }
+    point = Point.model_validate(
+        {
+            "name": implementation,
+            "study": "saved",
+            "task": str(TASK),
+            "strategy": implementation,
+            "workers": workers,
+            "seed": 0,
+            "train": train,
+            "data": {"source": "digits"},
+            "terms": {"implementation": implementation, "launch": {"device": "cpu"}},
+            "files": {"prepared": str(prepared.path), "split": str(split.path)},
+        }
+    )
     path.mkdir()
     write_point(path / "point.json", point)
     processes, size = [], PROCESSES[implementation]
     for rank in range(size):
         place = {
-            "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
-            "MASTER_ADDR": "localhost", "MASTER_PORT": port, "OMP_NUM_THREADS": 1,
+            "RANK": rank,
+            "WORLD_SIZE": size,
+            "LOCAL_RANK": rank,
+            "LOCAL_WORLD_SIZE": size,
+            "MASTER_ADDR": "localhost",
+            "MASTER_PORT": port,
+            "OMP_NUM_THREADS": 1,
             "PYTHONPATH": SOURCE,
-        }  # fmt: skip
+        }
         environment = os.environ | {key: str(value) for key, value in place.items()}
         command = [sys.executable, "-m", "scalestudy.worker", str(path)]
         processes.append(

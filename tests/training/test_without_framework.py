@@ -13,14 +13,14 @@ from data_settings import data_of
 from fake_nvml import GPU_IS_LOST, cards
 from linear import ALONE, Linear
 from paths import SUPPORT
-from scalestudy.data.splits.split import stored_split
+from scalestudy.config.point import Point
+from scalestudy.config.settings import ResolvedLaunch
+from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.group import Group, Joined, Replicas, join
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.hang_detection import EXIT_CODE
-from scalestudy.study.point import Point
-from scalestudy.study.run_folder import RunFolder, write_point
-from scalestudy.study.settings import ResolvedLaunch
+from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.training.devices import OwnPart
 from scalestudy.training.run import run
 from scalestudy.training.session import CallbackDecisions, Session
@@ -42,15 +42,30 @@ def data(tmp_path_factory):
 def point_of(data, **train) -> Point:
     prepared, split = data
     settings = {
-        "epochs": 6, "batch_size": 8, "batch": "global", "optimizer": "momentum", "learning_rate": 0.1,
-        "schedule": "linear", "steps_per_call": 2, **train,
-    }  # fmt: skip
-    return Point.model_validate({
-        "name": "single-w1-s0", "study": "test", "task": "cnn", "strategy": "single", "workers": 1, "seed": 0,
-        "data": {"source": "rows.npz"}, "train": settings, "terms": {"implementation": "single"},
-        "turn": {"order": "blocks", "place": 4},
-        "files": {"prepared": str(prepared.path), "split": str(split.path)},
-    })  # fmt: skip
+        "epochs": 6,
+        "batch_size": 8,
+        "batch": "global",
+        "optimizer": "momentum",
+        "learning_rate": 0.1,
+        "schedule": "linear",
+        "steps_per_call": 2,
+        **train,
+    }
+    return Point.model_validate(
+        {
+            "name": "single-w1-s0",
+            "study": "test",
+            "task": "cnn",
+            "strategy": "single",
+            "workers": 1,
+            "seed": 0,
+            "data": {"source": "rows.npz"},
+            "train": settings,
+            "terms": {"implementation": "single"},
+            "turn": {"order": "blocks", "place": 4},
+            "files": {"prepared": str(prepared.path), "split": str(split.path)},
+        }
+    )
 
 
 def labels_of(data) -> np.ndarray:
@@ -68,8 +83,10 @@ def folder_of(path: Path, point: Point) -> RunFolder:
 def computed(folder: RunFolder) -> str:
     done = subprocess.run(
         [sys.executable, str(SUPPORT / "linear.py"), str(folder.path)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -135,6 +152,7 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
     assert lost.model_dump(exclude={"rank", "device"}) == dict.fromkeys(
         [
             *("percent", "memory_percent", "memory_bytes", "memory_total_bytes", "allocated_bytes"),
+            "reserved_bytes",
             *("watts", "joules", "energy_from"),
         ]
     )
@@ -191,8 +209,11 @@ def test_a_run_that_falls_silent_ends_with_its_place_and_its_stacks(data, tmp_pa
     folder = folder_of(tmp_path, point_of(data, evaluate_every=6).on(launch=launch))
     done = subprocess.run(
         [sys.executable, str(SUPPORT / "linear.py"), str(folder.path), phase],
-        capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
     assert done.returncode == EXIT_CODE
     silence = folder.hang()
     assert (silence.rank, silence.phase, silence.epoch, silence.lives) == (0, phase, 1, True)

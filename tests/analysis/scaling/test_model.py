@@ -32,7 +32,7 @@ def test_a_measured_count_is_predicted_by_its_own_runs():
     assert found.fit.seconds(4) != pytest.approx(40.0, rel=0.02)
     four = found.predict(4)
     assert (four.kind, four.seconds.value) == ("measured", pytest.approx(40.0))
-    assert four.seconds.low == pytest.approx(40.0 * math.exp(-2.306 * 0.01 / math.sqrt(3)), rel=1e-3)
+    assert four.seconds.low == pytest.approx(40.0 * math.exp(-2.776 * 0.01 / math.sqrt(3)), rel=1e-3)
     assert four.speedup.value == pytest.approx(2.5)
     assert found.predict(1).speedup == Estimate(1.0, 1.0, 1.0)
 
@@ -40,8 +40,11 @@ def test_a_measured_count_is_predicted_by_its_own_runs():
 def test_other_counts_are_predicted_by_the_model_within_and_beyond_what_was_measured():
     found = model(AMDAHL, update="fixed", spread=0.01)
     assert [found.predict(n).kind for n in (1, 3, 8, 16)] == [
-        "measured", "interpolated", "measured", "extrapolated"
-    ]  # fmt: skip
+        "measured",
+        "interpolated",
+        "measured",
+        "extrapolated",
+    ]
     beyond = found.predict(16)
     assert beyond.seconds.low < 10 + 90 / 16 < beyond.seconds.high
     assert beyond.speedup.value == pytest.approx(100 / beyond.seconds.value)

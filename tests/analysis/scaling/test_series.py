@@ -80,9 +80,13 @@ def test_nodes_are_not_known_of_a_run_that_did_not_record_all_ranks():
 def test_of_numbers_of_others_a_set_that_grows_with_the_workers_is_weak_scaling(known):
     times = {1: 100.0, 2: 100.0, 4: 110.0}
     runs = [
-        foreign(n, line=n, training_samples=1000 * n,
-                **{known: seconds if known == "training_seconds" else [seconds] * 3})
+        foreign(
+            n,
+            line=n,
+            training_samples=1000 * n,
+            **{known: seconds if known == "training_seconds" else [seconds] * 3},
+        )
         for n, seconds in times.items()
-    ]  # fmt: skip
+    ]
     (found,) = series_of(measure(grouped(runs)))
     assert (found.work, found.others) == ("weak", ())

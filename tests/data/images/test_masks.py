@@ -33,3 +33,77 @@ def test_values_with_gaps_are_refused_with_a_line_to_copy():
     with pytest.raises(UserError, match=r"0\.png with values 0, 128, 255") as refused:
         values.class_names()
     assert '#808080"' in refused.value.action
+
+
+SKY, ROAD, VOID = (128, 128, 128), (128, 64, 128), (0, 0, 0)
+KEY = {"road": "#804080", "sky": "#808080", "ignore": "#000000"}
+
+
+@pytest.fixture
+def street(mask_folder, save):
+    """Four images with masks of road above and sky below; the first mask has a pixel without a class."""
+    root = mask_folder()
+    for number in range(4):
+        mask = np.full((6, 8, 3), SKY, np.uint8)
+        mask[:3] = ROAD
+        mask[0, 0] = VOID if number == 0 else ROAD
+        save(root / "masks" / f"s{number}.png", mask)
+    return root
+
+
+def test_colours_of_the_study_file_are_classes_in_their_order(street, ready):
+    prepared = ready(street, colours=KEY)
+    assert prepared.class_names == ("road", "sky")
+    assert prepared.targets[0, 0, :2].tolist() == [255, 0]
+    assert prepared.targets[3, 3:].all()
+    assert prepared.ignore == 255
+    assert "`colours` (2 classes)" in prepared.understood
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("class_dict.csv", "name,r,g,b\nroad,128,64,128\nsky,128,128,128\nvoid,0,0,0\n"),
+        ("label_colors.txt", "128 64 128\troad\n128 128 128\t\tsky\n0 0 0\tvoid\n"),
+    ],
+)
+def test_a_table_of_colours_beside_the_masks_is_found(street, ready, name, text):
+    (street / name).write_text(text)
+    prepared = ready(street)
+    assert prepared.class_names == ("road", "sky", "void")
+    assert prepared.targets[0, 0, :2].tolist() == [2, 0]
+    assert name in prepared.understood
+    assert prepared.left_out == ()
+    (street / name).write_text(text.replace("road", "street"))
+    assert ready(street).class_names == ("street", "sky", "void")
+
+
+def test_a_colour_of_no_class_is_named_with_its_mask(street, ready):
+    with pytest.raises(UserError, match=r"masks/s0\.png with 1 others, most often #000000 \(1 pixels\)"):
+        ready(street, colours={"road": "#804080", "sky": "#808080"})
+
+
+def test_without_a_table_masks_of_colours_are_refused_naming_the_key(street, ready):
+    with pytest.raises(UserError, match="red, green and blue differ") as refused:
+        ready(street)
+    assert "`colours`" in refused.value.action
+
+
+def test_grey_values_are_colours_too(mask_folder, ready, save):
+    root = mask_folder()
+    mask = np.zeros((6, 8), np.uint8)
+    mask[0], mask[1] = 128, 255
+    save(root / "masks" / "s0.png", mask)
+    prepared = ready(root, colours={"background": "#000000", "edge": "#808080", "cell": "#ffffff"})
+    assert prepared.targets[0, :3, 0].tolist() == [1, 2, 0]
+    assert prepared.targets[1, :3, 0].tolist() == [2, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("colours", "told"),
+    [({"a": "#000000", "b": "#000000"}, "'a' and 'b'"), ({"a": "#000000", "ignore": "#ffffff"}, "1 in")],
+)
+def test_two_classes_of_one_colour_and_one_class_alone_are_refused(street, ready, colours, told):
+    with pytest.raises(UserError) as refused:
+        ready(street, colours=colours)
+    assert told in refused.value.received

@@ -1,7 +1,6 @@
 """Tiles: every pixel of an image is in exactly one core, with enough context around it."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,19 +53,3 @@ def test_an_image_smaller_than_a_tile_is_centred_in_it():
     assert (tile.top, tile.left) == (-1, 0)
     assert cut(np.ones((3, 9), np.uint8), tile, (6, 9))[:, 0].tolist() == [0, 1, 1, 1, 0, 0]
     assert cut_mask(np.ones((3, 9), np.uint8), tile, (6, 9))[:, 0].tolist() == [255, 1, 1, 1, 255, 255]
-
-
-def smoothed(image):
-    """The mean of 3 x 3 pixels with zero padding: a model that sees one pixel to each side."""
-    padded = np.pad(image.astype(float), 1)
-    return sum(
-        padded[r : r + image.shape[0], c : c + image.shape[1]] for r in range(3) for c in range(3)
-    ) / 9  # fmt: skip
-
-
-@pytest.mark.parametrize("own", [(40, 60), (41, 67), (9, 50)])
-def test_outputs_over_tiles_are_those_over_the_whole_image_where_the_margin_covers_what_a_model_sees(own):
-    image = np.random.default_rng(0).integers(0, 256, own)
-    tiles = tiles_of(own, (16, 16), 2)
-    outputs = [smoothed(cut(image, each, (16, 16))) for each in tiles]
-    assert np.array_equal(stitch(outputs, tiles, own), smoothed(image))

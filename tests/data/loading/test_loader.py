@@ -1,3 +1,5 @@
+"""Batches are read once, in order, in advance, and into memory that is used again."""
+
 import threading
 from typing import Any
 
@@ -6,19 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.data.loading.buffers import Buffers
-from scalestudy.data.loading.loader import Loader
-from scalestudy.data.loading.order import epoch_order
-from scalestudy.data.loading.reader import Stored
-from scalestudy.data.loading.slices import Call
+from scalestudy.data.loading.loader import ALIGNMENT, Buffers, Loader, Prefetch, Stored, copy_rows
+from scalestudy.data.loading.slices import Call, epoch_order
 
 
 def loader(samples: int, *, slices, workers: int, batch: int, steps: int = 1, **more: Any) -> Loader:
     inputs = np.arange(samples, dtype=np.uint16)[:, None, None, None]
     return Loader(
         Stored(inputs, inputs[:, 0, 0, 0]),
-        slices=slices, workers=workers, global_batch=batch, steps_per_call=steps, **more,
-    )  # fmt: skip
+        slices=slices,
+        workers=workers,
+        global_batch=batch,
+        steps_per_call=steps,
+        **more,
+    )
 
 
 def threads() -> list[str]:
@@ -113,22 +116,6 @@ def test_each_device_has_a_thread_of_its_own_which_stages_its_slices():
     assert {part.inputs for call in calls for part in call} == {("staged", 0), ("staged", 1)}
 
 
-def test_no_slice_is_staged_more_than_two_calls_ahead():
-    staged, counted = [], threading.Semaphore(0)
-
-    def stage(part, device):
-        staged.append(part.step)
-        counted.release()
-        return part
-
-    for number, _ in enumerate(
-        loader(12, slices=[(0, 1)], workers=1, batch=1, stage=stage).epoch(np.arange(12))
-    ):
-        while len(staged) < min(number + 3, 12):
-            assert counted.acquire(timeout=60)
-        assert staged == list(range(min(number + 3, 12)))
-
-
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 3), st.lists(st.integers(0, 6), max_size=40))
 def test_a_batch_stays_whole_as_long_as_somebody_holds_it(samples, batch, devices, holds):
     """Hold each call for a drawn number of calls while the threads read on; none of its rows may change."""
@@ -214,3 +201,118 @@ def test_columns_have_names_and_one_form_for_all_workers_of_a_call():
         assert [first.inputs["text"].shape, last.inputs["text"].shape] == [(1, 2, 9), (1, 1, 2)]
         assert first.targets["row"].tolist() == [[[1, 2]], [[3, 9]]][rank]
         assert (last.targets["row"].tolist(), last.targets["epoch"].tolist()) == ([[[2], [1]][rank]], [[7]])
+
+
+def test_rows_are_read_in_the_order_asked_for():
+    source = Stored(np.arange(12).reshape(6, 2), {"a": np.arange(6), "b": np.arange(6.0)})
+    forms = source.forms(np.array([0]))
+    assert forms == (
+        ((2,), np.dtype(np.int64)),
+        {"a": ((), np.dtype(np.int64)), "b": ((), np.dtype(np.float64))},
+    )
+    inputs, targets = np.empty((2, 2), np.int64), {"a": np.empty(2, np.int64), "b": np.empty(2)}
+    source.read(np.array([5, 1]), None, inputs, targets)
+    assert inputs.tolist() == [[10, 11], [2, 3]]
+    assert (targets["a"].tolist(), targets["b"].tolist()) == ([5, 1], [5.0, 1.0])
+
+
+@pytest.mark.parametrize("row", [-1, 3])
+def test_a_row_that_is_not_there_is_an_error(row):
+    with pytest.raises(IndexError):
+        copy_rows(np.arange(3), np.array([row]), np.empty(1, np.int64))
+
+
+def test_it_makes_so_many_ahead_and_no_more():
+    made, at_least = [], threading.Semaphore(0)
+
+    def items():
+        for number in range(10):
+            made.append(number)
+            at_least.release()
+            yield number
+
+    def wait_for(count):
+        for _ in range(count):
+            assert at_least.acquire(timeout=60)
+
+    ahead = Prefetch(items(), 2, "test")
+    wait_for(2)
+    for number in range(8):
+        assert ahead.take() == number
+        wait_for(1)
+        assert made == list(range(number + 3))  # exactly this many: there is no buffer for the next
+    ahead.close()
+    assert made == list(range(10))
+
+
+def test_all_come_in_order_and_then_the_end():
+    ahead = Prefetch(iter(range(100)), 3, "test")
+    assert [ahead.take() for _ in range(100)] == list(range(100))
+    with pytest.raises(StopIteration):
+        ahead.take()
+    ahead.close()
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3])
+def test_closing_ends_the_thread_wherever_it_waits(taken):
+    ahead = Prefetch(iter(range(3)), 1, "to be closed")
+    for _ in range(taken):
+        ahead.take()
+    ahead.close()
+    assert "to be closed" not in {thread.name for thread in threading.enumerate()}
+
+
+def taken(buffers, size=1000):
+    (array,) = buffers.take(((size,), np.uint8))
+    return array
+
+
+@given(st.lists(st.tuples(st.integers(1, 70), st.sampled_from(["uint8", "uint16", "float32"])), min_size=1))
+def test_arrays_of_a_block_are_aligned_and_apart(forms):
+    arrays = Buffers().take(*[((count, 3), dtype) for count, dtype in forms])
+    for number, ((count, dtype), array) in enumerate(zip(forms, arrays, strict=True)):
+        assert (array.shape, array.dtype) == ((count, 3), np.dtype(dtype))
+        assert array.ctypes.data % ALIGNMENT == 0
+        array.fill(number)
+    assert all((array == number).all() for number, array in enumerate(arrays))
+
+
+def test_a_block_is_used_again_once_nothing_refers_to_it():
+    buffers = Buffers()
+    array = taken(buffers)
+    first = array.ctypes.data
+    del array
+    assert [taken(buffers).ctypes.data for _ in range(5)] == [first] * 5
+    assert buffers.made == 1
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        lambda array: array,
+        lambda array: array[3:],
+        lambda array: array[2:900].reshape(2, 449)[1][5:].view(np.int8),
+        lambda array: memoryview(array)[3:],
+        lambda array: np.from_dlpack(array)[7:],
+        lambda array: iter(array.reshape(10, 100)),
+    ],
+)
+def test_whatever_refers_to_a_part_of_a_block_keeps_it_from_being_used_again(part):
+    buffers = Buffers()
+    array = taken(buffers)
+    first, kept = array.ctypes.data, part(array)
+    del array
+    assert taken(buffers).ctypes.data != first
+    del kept
+    assert first in {each.ctypes.data for each in [taken(buffers) for _ in range(2)]}
+
+
+def test_a_smaller_batch_uses_the_block_of_a_larger_one_and_never_the_other_way():
+    buffers = Buffers()
+    place = taken(buffers, 1000).ctypes.data
+    assert taken(buffers, 10).ctypes.data == place
+    assert taken(buffers, 1000).ctypes.data == place
+    assert buffers.made == 1
+    larger = taken(buffers, 5000)
+    larger.fill(1)
+    assert buffers.made == 2

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.splits.split import stored_split
+from scalestudy.data.sources.custom import code_of_reading
+from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import find_prepared, prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import RunError, UserError
@@ -120,7 +121,58 @@ def test_nothing_cuts_what_a_file_reads(tmp_path, keys):
 
 
 @pytest.mark.slow
-def test_a_read_that_gives_nothing_is_ended_with_its_line(tmp_path, monkeypatch):
-    monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "1")
+def test_a_read_that_gives_nothing_is_ended_with_its_line(tmp_path):
     with pytest.raises(UserError, match=r"t\.py, line 3, in read"):
-        prepare(set_of(tmp_path, "def read(data):\n    yield 1, 0\n    while True: pass\n"))
+        prepare(set_of(tmp_path, "def read(data):\n    yield 1, 0\n    while True: pass\n"), within=1)
+
+
+TEXT = """
+import keras
+COLUMNS = ["a"]
+sequences = ["a"]
+
+def _load(path):
+    return COLUMNS, path
+
+def read(data):
+    return _load(data.source)
+
+def loss(targets, outputs):
+    return {}
+"""
+
+
+def code(folder, text):
+    (folder / "t.py").write_text(text)
+    return code_of_reading(folder / "t.py")
+
+
+def test_what_read_needs_decides_and_the_loss_does_not(tmp_path):
+    first = code(tmp_path, TEXT.format("1"))
+    assert "loss" not in first
+    assert code(tmp_path, TEXT + "\ndef model(data):\n    return keras.Sequential()\n") == first
+    assert code(tmp_path, TEXT.format("2  # another")) == first
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('COLUMNS = ["a"]', 'COLUMNS = ["b"]'),
+        ("return COLUMNS, path", "return path"),
+        ('= ["a"]\n\n', "= []\n\n"),
+    ],
+)
+def test_a_change_of_anything_that_it_needs_counts(tmp_path, old, new):
+    text = TEXT.format("1")
+    assert old in text
+    assert code(tmp_path, text) != code(tmp_path, text.replace(old, new))
+
+
+def test_a_file_without_it_is_refused(tmp_path):
+    with pytest.raises(UserError, match="a function `read"):
+        code(tmp_path, "reed = 1\n")
+
+
+def test_a_loss_that_it_uses_counts(tmp_path):
+    text = "def loss():\n    return 1\n\ndef read(data):\n    return loss()\n"
+    assert code(tmp_path, text) != code(tmp_path, text.replace("1", "2"))

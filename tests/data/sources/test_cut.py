@@ -62,16 +62,6 @@ def test_splits_given_by_folders_stay(tmp_path, save, ready):
     assert {prepared.groups[row] for row in range(start, stop)} == {"val/images/2.png"}
 
 
-def test_arrays_and_made_images_are_cut_too(tmp_path, ready):
-    x = np.arange(2 * 20 * 30, dtype=np.uint8).reshape(2, 20, 30)
-    np.savez(tmp_path / "a.npz", x_train=x, y_train=(x % 3).astype(np.uint8))
-    prepared = ready(tmp_path / "a.npz", tile=(16, 16), overlap=2)
-    ((_, size), rows) = next(iter(by_image(prepared).items()))
-    whole = stitch([prepared.inputs[row] for row, _ in rows], [tile for _, tile in rows], size)
-    assert (whole[:, :, 0] == x[0]).all()
-    assert ready("indents:2", tile=(256, 256)).input_shape == (256, 256, 1)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -142,13 +132,3 @@ def test_a_stack_of_a_class_gives_samples_of_that_class(tmp_path, ready):
     assert prepared.targets[:].tolist() == [0, 0, 1, 1]
     assert prepared.groups == ("a/s.tif", "a/s.tif", "b/s.tif", "b/s.tif")
     assert ready(tmp_path / "c", stack="channels").input_shape == (4, 4, 2)
-
-
-def test_what_a_source_tells_of_itself_is_told_of_its_tiles(large, ready):
-    (large / "notes.txt").write_text("scanned in May")
-    (large / "images" / "1.png").write_bytes(b"")
-    prepared = ready(large, tile=(16, 24), skip_bad=True)
-    assert [name for name, _ in prepared.tiling.images] == ["images/0.png", "images/2.png"]
-    assert any("1.png" in str(each) for each in prepared.left_out)
-    assert any("notes.txt" in str(each) for each in prepared.left_out)
-    assert prepared.understood.startswith("images/ and masks/")

@@ -6,7 +6,9 @@ import socket
 import numpy as np
 import pytest
 
+from data_settings import data_of
 from scalestudy.data.sources.files import (
+    BESIDE,
     NO_IMAGE,
     SYSTEM,
     ImageIndex,
@@ -14,7 +16,13 @@ from scalestudy.data.sources.files import (
     Leftovers,
     image_files,
     images_below,
+    role,
+    split_in,
+    split_of,
+    stripped,
 )
+from scalestudy.data.store.prepare import find_set
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 
 DOT = np.zeros((1, 1), np.uint8)
@@ -104,11 +112,6 @@ def test_a_few_of_formats_that_are_not_read_are_left_out_and_named(folder):
     assert [str(each) for each in left] == ["2 left out (of a format that is not read): x.heic, y.dcm"]
 
 
-def test_a_folder_without_images_is_refused_saying_what_it_holds(tmp_path):
-    (tmp_path / "notes.txt").touch()
-    assert "notes.txt" in refusal(tmp_path).received
-
-
 def test_an_image_is_found_by_path_by_name_without_extension_and_in_other_capitals(tree):
     root = tree("a/one.png", "b/two.JPG", "labels.csv", "b/list.csv")
     index = ImageIndex(root)
@@ -150,3 +153,87 @@ def test_what_is_neither_taken_nor_a_source_is_told(tree):
         LeftOut("no image by their name", 1, ("a/notes.txt",)),
         LeftOut("beside the folders of samples", 1, ("readme.md",)),
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("images", ("image", None)),
+        ("train_images", ("image", "train")),
+        ("trainMasks", ("mask", "train")),
+        ("image_masks", ("mask", None)),
+        ("val2017", (None, "validation")),
+        ("JPEGImages", ("image", None)),
+        ("ground-truth", ("mask", None)),
+        ("no_mask", (None, None)),
+        ("train_test", (None, None)),
+        ("mask 3 layers", (None, None)),
+        ("", (None, None)),
+    ],
+)
+def test_a_folder_is_told_by_its_words_and_by_no_other(name, expected):
+    assert role(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("stem", "expected"),
+    [
+        ("a_mask", ("a", "mask")),
+        ("img12", ("12", "image")),
+        ("mask_a", ("a", "mask")),
+        ("a.seg", ("a", "mask")),
+        ("a-ground_truth", ("a", "mask")),
+        ("mask", ("mask", None)),
+        ("unmasked", ("unmasked", None)),
+        ("labrador", ("labrador", None)),
+        ("maxy", ("maxy", None)),
+    ],
+)
+def test_a_word_at_an_end_of_a_name_is_taken_off(stem, expected):
+    assert stripped(stem) == expected
+
+
+def test_a_split_is_told_by_one_word_and_not_by_two():
+    assert split_in("instances_train2017") == "train"
+    assert split_in("train_and_test") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("train", "train"),
+        ("Training", "train"),
+        ("train2017", "train"),
+        ("stage1_train", "train"),
+        ("test_set", "test"),
+        ("valid", "validation"),
+        ("test1", None),
+        ("trains", None),
+        ("dataset", None),
+        ("train_masks", None),
+    ],
+)
+def test_splits_are_told_by_the_names_of_folders(name, split):
+    assert split_of(name) == split
+
+
+def test_what_lies_beside_images_and_masks_is_told(mask_folder, ready, save):
+    root = mask_folder()
+    (root / "readme.txt").touch()
+    save(root / "stray.png", DOT)
+    save(root / "overlays" / "s0.png", DOT)
+    (root / ".git").mkdir()
+    told = (LeftOut(SYSTEM, 1, (".git/",)), LeftOut(BESIDE, 3, ("overlays/", "readme.txt", "stray.png")))
+    assert find_set(data_of(root)).left_out == told
+    prepared = ready(root)
+    assert (prepared.count, prepared.left_out) == (4, told)
+    assert Prepared.open(prepared.path).left_out == told
+
+
+def test_what_lies_beside_classes_and_splits_is_told(class_folder, ready, save):
+    class_folder({"a": 2, "b": 3}, at="set/train")
+    root = class_folder({"b": 2}, at="set/val").parent
+    save(root / "extra" / "0.png", DOT)
+    save(root / "train" / "stray.png", DOT)
+    (left,) = ready(root).left_out
+    assert left == LeftOut(BESIDE, 2, ("extra/", "train/stray.png"))

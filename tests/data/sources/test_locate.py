@@ -23,11 +23,6 @@ def test_a_link_to_itself(tmp_path):
     assert folder_of("set", tmp_path) is None
 
 
-@pytest.mark.parametrize("source", [r"C:\Users\me\data", "C:/Users/me/data", r"/base/C:\Users\me\data"])
-def test_a_path_of_windows(source, tmp_path):
-    assert "/mnt/c/Users/me/data" in refusal(source, tmp_path).action
-
-
 def test_a_folder_that_may_not_be_entered(mask_folder, monkeypatch):
     root = mask_folder()
     if os.geteuid() == 0:  # root can enter every folder

@@ -2,8 +2,7 @@
 
 import os
 import shutil
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -106,44 +105,12 @@ def test_a_cache_that_cannot_be_made_is_refused(mask_folder, ready, tmp_path):
         ready(mask_folder(), cache=tmp_path / "file" / "cache")
 
 
-PROGRAM = """
-import sys
-from scalestudy.data.store.prepare import prepare
-from scalestudy.study.settings import DataSettings
-decoded = []
-print("ready", flush=True)
-sys.stdin.readline()
-prepared = prepare(DataSettings(source="indents:24", image_size=(48, 64), cache=sys.argv[1]),
-                   on_progress=lambda done, total: decoded.append(done))
-print(len(decoded), prepared.path.name, int(prepared.inputs[23].sum()))
-"""
-
-
-@pytest.mark.slow
-def test_processes_that_start_together_decode_once(tmp_path):
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(tmp_path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        for _ in range(3)
-    ]
-    for worker in workers:
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "ready\n"
-    outputs = []
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    for worker in workers:
-        outputs.append(worker.communicate(timeout=600)[0].split())
-        assert worker.returncode == 0
-    assert sorted(int(output[0]) for output in outputs) == [0, 0, 24]
-    assert len({tuple(output[1:]) for output in outputs}) == 1
+def test_two_that_start_together_decode_once(mask_folder, ready):
+    root, done = mask_folder(12), []
+    with ThreadPoolExecutor(2) as threads:
+        made = list(threads.map(lambda _: ready(root, on_progress=lambda *at: done.append(at)), range(2)))
+    assert made[0] == made[1]
+    assert done == [(number, 12) for number in range(1, 13)]
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import keras
@@ -14,7 +15,7 @@ import pytest
 
 from scalestudy.engines.keras import model_files
 from scalestudy.engines.keras.model_files import load_model
-from scalestudy.study.model_record import EMBEDDED, ModelRecord
+from scalestudy.store.model_record import EMBEDDED, ModelRecord
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
 from scalestudy.util.errors import UserError
@@ -50,9 +51,14 @@ def images():
 
 def record(**more):
     values = {
-        "task": "cnn", "kind": "classes", "input_shape": (8, 8, 1), "dtype": "uint8", "scale": 1 / 255,
-        "class_names": [str(digit) for digit in range(10)], "inputs": "stored",
-    }  # fmt: skip
+        "task": "cnn",
+        "kind": "classes",
+        "input_shape": (8, 8, 1),
+        "dtype": "uint8",
+        "scale": 1 / 255,
+        "class_names": [str(digit) for digit in range(10)],
+        "inputs": "stored",
+    }
     return ModelRecord.model_validate({**values, **more})
 
 
@@ -67,9 +73,13 @@ def test_it_loads_where_this_package_is_not(model, images, tmp_path):
     # -I excludes PYTHONPATH and the working folder, -S excludes editable installs.
     words = ["-I", "-S", "-c", FRESH, sysconfig.get_path("purelib"), "images.npy", "m.keras", "m"]
     done = subprocess.run(
-        [sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        [sys.executable, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     answer = json.loads(done.stdout.splitlines()[-1])
     assert answer["scalestudy"] is False
@@ -88,14 +98,10 @@ def test_its_classes_and_preprocessing_are_inside(model, tmp_path):
     assert ModelRecord.model_validate_json((tmp_path / "m" / EMBEDDED).read_bytes()) == record()
 
 
-def test_the_scaling_is_inside_or_said_not_to_be(model, images, tmp_path):
-    stored, scaled = record(), record(inputs="scaled")
-    for name, told in (("stored", stored), ("scaled", scaled)):
-        model_files.export_model(model, told, str(tmp_path / f"{name}.keras"), "keras")
-    whole = load_model(str(tmp_path / "stored.keras"), "cnn")
-    bare = load_model(str(tmp_path / "scaled.keras"), "cnn")
+def test_the_scaling_is_inside(model, images, tmp_path):
+    model_files.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
+    whole = load_model(str(tmp_path / "m.keras"), "cnn")
     assert np.allclose(whole(images), expected(model, images), atol=1e-6)
-    assert np.allclose(bare(images.astype("float32") / 255), expected(model, images), atol=1e-6)
 
 
 def test_what_was_there_is_replaced_whole_and_nothing_half_written_stays(model, tmp_path, monkeypatch):
@@ -156,6 +162,23 @@ def test_a_model_with_layers_of_its_own_needs_its_task_file(framework, tmp_path)
     Path(task).rename(tmp_path / "elsewhere.py")
     with pytest.raises(UserError, match=r"own.py is not there: put it back"):
         load_model(str(tmp_path / "m.keras"), str(task))
+
+
+def test_code_in_a_model_file_does_not_run_without_a_task_file(framework, tmp_path, monkeypatch):
+    import keras
+
+    from scalestudy.config.catalog import TASKS
+    from scalestudy.tasks.load import module_of
+
+    brought = EntryPoint("brought", "scalestudy.tasks.cnn", TASKS.group)
+    monkeypatch.setattr(TASKS, "_added", {"brought": brought})
+    made = keras.Sequential([keras.Input((2,)), keras.layers.Lambda(lambda values: values * 3)])
+    made.save(tmp_path / "m.keras")
+    for task in ("", "cnn", "brought", str(tmp_path / "missing.py")):
+        with pytest.raises(UserError, match="Lambda"):
+            load_model(str(tmp_path / "m.keras"), task)
+    with pytest.raises(UserError, match="--task"):
+        module_of("")
 
 
 def test_a_torn_file_is_refused(framework, tmp_path):

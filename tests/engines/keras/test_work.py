@@ -11,14 +11,16 @@ pytestmark = pytest.mark.engine
 
 def small():
     layers = keras.layers
-    return keras.Sequential([
-        keras.Input((8, 8, 1)),
-        layers.Conv2D(4, 3, padding="same", strides=2),  # 3·3·1·4 weights at 4·4 positions
-        layers.BatchNormalization(),
-        layers.Conv2DTranspose(2, 2, strides=2),  # 2·2·2·4 weights at 4·4 input positions
-        layers.Flatten(),
-        layers.Dense(10),  # 128·10 weights, once
-    ])  # fmt: skip
+    return keras.Sequential(
+        [
+            keras.Input((8, 8, 1)),
+            layers.Conv2D(4, 3, padding="same", strides=2),  # 3·3·1·4 weights at 4·4 positions
+            layers.BatchNormalization(),
+            layers.Conv2DTranspose(2, 2, strides=2),  # 2·2·2·4 weights at 4·4 input positions
+            layers.Flatten(),
+            layers.Dense(10),  # 128·10 weights, once
+        ]
+    )
 
 
 def test_kernels_count_at_each_place_and_biases_and_normalisation_do_not():

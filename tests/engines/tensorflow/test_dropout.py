@@ -7,9 +7,12 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 
 
 KINDS = {
-    "Dropout": {}, "GaussianNoise": {}, "GaussianDropout": {}, "AlphaDropout": {},
+    "Dropout": {},
+    "GaussianNoise": {},
+    "GaussianDropout": {},
+    "AlphaDropout": {},
     "SpatialDropout2D": {"data_format": "channels_first"},
-}  # fmt: skip
+}
 """Noise layers and their arguments other than the rate."""
 
 
@@ -98,8 +101,12 @@ def test_other_layers_that_draw_do_so_by_the_step_and_each_worker_and_are_named(
 
 
 def test_steps_layers_and_seeds_draw_differently():
-    noises = [dropped(slice(0, 16)), dropped(slice(0, 16), step=1), dropped(slice(0, 16), index=1),
-              dropped(slice(0, 16), seed=1)]  # fmt: skip
+    noises = [
+        dropped(slice(0, 16)),
+        dropped(slice(0, 16), step=1),
+        dropped(slice(0, 16), index=1),
+        dropped(slice(0, 16), seed=1),
+    ]
     assert len({noise.tobytes() for noise in noises}) == 4
 
 

@@ -6,7 +6,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from scalestudy.study.settings import Optimizer
+from scalestudy.config.settings import Optimizer
 
 pytestmark = pytest.mark.engine
 SHAPES = ((3, 4), (4,), (2,))

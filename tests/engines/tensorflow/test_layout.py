@@ -25,14 +25,21 @@ def transposes(concrete, capability: str) -> int:
     properties = device_properties_pb2.DeviceProperties
     environment = {"architecture": capability, "cuda": "12050", "cudnn": "9003"}
     devices = [
-        device_properties_pb2.NamedDevice(name=GPU, properties=properties(
-            type="GPU", vendor="NVidia", frequency=1000, num_cores=60, memory_size=10**10,
-            environment=environment,
-        )),
+        device_properties_pb2.NamedDevice(
+            name=GPU,
+            properties=properties(
+                type="GPU",
+                vendor="NVidia",
+                frequency=1000,
+                num_cores=60,
+                memory_size=10**10,
+                environment=environment,
+            ),
+        ),
         device_properties_pb2.NamedDevice(
             name=CPU, properties=properties(type="CPU", frequency=1000, num_cores=4)
         ),
-    ]  # fmt: skip
+    ]
     config = config_pb2.ConfigProto()
     config.graph_options.rewrite_options.min_graph_nodes = -1
     optimised = tf_optimizer.OptimizeGraph(config, graph, cluster=cluster.Cluster(devices=devices))

@@ -5,9 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from scalestudy.data.loading.buffers import ALIGNMENT, Buffers
-from scalestudy.data.loading.loader import Loader
-from scalestudy.data.loading.reader import Stored
+from scalestudy.data.loading.loader import ALIGNMENT, Buffers, Loader, Stored
 from scalestudy.data.loading.slices import Slice
 
 pytestmark = pytest.mark.engine
@@ -128,8 +126,11 @@ def test_each_device_has_its_own_slice_taken_there_by_its_own_thread(staging, el
     inputs = np.arange(12, dtype=np.uint8)[:, None, None, None]
     loader = Loader(
         Stored(inputs, np.arange(12, dtype=np.int64)),
-        slices=[(0, 1), (1, 2)], workers=2, global_batch=4, stage=staging.stage,
-    )  # fmt: skip
+        slices=[(0, 1), (1, 2)],
+        workers=2,
+        global_batch=4,
+        stage=staging.stage,
+    )
     for call in loader.epoch(np.arange(12)):
         assert [part.inputs.device[-5:] for part in call] == ["CPU:1", "CPU:0"]
         assert [part.targets.device[-5:] for part in call] == ["CPU:1", "CPU:0"]

@@ -19,10 +19,7 @@ PROGRAM = """
 import sys
 import keras, numpy as np, torch
 from scalestudy.engines.keras.layers import begin
-from scalestudy.engines.keras.optimizers import make_optimizer
-from scalestudy.engines.keras.private import moments_of
 from scalestudy.engines.torch.engine import as_on_tensorflow
-from scalestudy.engines.torch.updates import fuse
 as_on_tensorflow()
 begin(3, "float64")
 kinds = keras.initializers.GlorotUniform, keras.initializers.HeNormal, keras.initializers.RandomNormal
@@ -43,19 +40,6 @@ bias = max(float(difference.detach().abs().max()) for difference in both)
 plain = torch.nn.functional.conv2d(images.permute(0, 3, 1, 2).contiguous(), kernel.permute(3, 2, 0, 1))
 ours = keras.ops.conv(images, kernel, data_format="channels_last")
 print(float(loss.detach()), float(product), float((ours - plain.permute(0, 2, 3, 1)).abs().max()), bias)
-def trained(name, fused):
-    draw, last = np.random.default_rng(0), torch.channels_last
-    weights = [keras.Variable(draw.normal(size=shape)) for shape in ((8, 4, 3, 3), (37,))]
-    optimizer = make_optimizer(name, np.linspace(1e-2, 1e-3, 5), clip_norm=1e-5)
-    optimizer.build(weights)
-    if fused:
-        fuse(optimizer)
-        for variable in [weights[0], *moments_of(optimizer, weights[0])]:
-            variable.value.data = variable.value.data.to(memory_format=last)
-    for _ in range(5):  # by gradients as small as epsilon
-        optimizer.apply([torch.tensor(1e-6 * draw.normal(size=tuple(w.shape))) for w in weights], weights)
-    return np.concatenate([keras.ops.convert_to_numpy(w).ravel() for w in weights])
-print(*(np.abs(trained(name, True) - trained(name, False)).max() for name in ("adam", "adamw")))
 print("tensorflow" in sys.modules)
 np.savez(sys.argv[1], *drawn)
 begin(3, "float32")
@@ -84,11 +68,13 @@ def computed(exchanged, tmp_path_factory):
     file = tmp_path_factory.mktemp("drawn") / "drawn.npz"
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(file), str(exchanged[1])],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
         env=os.environ | {"KERAS_BACKEND": "torch", "KERAS_TORCH_DEVICE": "cpu", "PYTHONPATH": str(SOURCE)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr[-3000:]
-    *lines, loaded = done.stdout.splitlines()[-3:]
+    *lines, loaded = done.stdout.splitlines()[-2:]
     numbers = [float(number) for line in lines for number in line.split()]
     with np.load(file) as arrays:
         return numbers, loaded == "True", list(arrays.values())
@@ -108,11 +94,6 @@ def test_what_lies_channels_last_is_convolved_as_it_lies(computed):
     (_, _, difference, with_bias, *_), _, _ = computed
     assert difference < 1e-5
     assert with_bias < 1e-5
-
-
-def test_adam_by_one_kernel_is_keras_own_however_weights_and_gradients_lie(computed):
-    (*_, adam, adamw), _, _ = computed
-    assert max(adam, adamw) < 4e-15
 
 
 def test_tensorflow_is_not_loaded(computed):

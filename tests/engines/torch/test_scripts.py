@@ -12,7 +12,7 @@ import pytest
 
 from scalestudy.analysis.read import read_study
 from scalestudy.cluster.placement import Placement
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 pytestmark = [
     pytest.mark.engine,
@@ -25,8 +25,11 @@ SCRIPTS = Path(__file__).parents[2] / "features" / "scripts" / "examples"
 def launch(folder, *arguments):
     return subprocess.run(
         [sys.executable, "-m", "scalestudy", "launch", "--device", "cpu", *map(str, arguments)],
-        cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def results(folder):
@@ -47,7 +50,9 @@ def test_a_script_for_torchrun_runs_as_it_is(tmp_path):
         found = one["variables"]
         assert (found["ROLE_RANK"], found["GROUP_RANK"], found["LOCAL_WORLD_SIZE"]) == (str(rank), "0", "2")
     assert seen[0]["variables"]["MASTER_PORT"] == seen[1]["variables"]["MASTER_PORT"]
-    assert not (tmp_path / "studies").exists()  # nothing was measured
+    assert not (tmp_path / "studies").exists()
+    assert "nothing will be measured" in " ".join(done.stderr.split())
+    assert "Nothing was measured" in done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -127,9 +132,12 @@ def test_parameters_of_any_shape_and_type_are_compared():
 def test_torchrun_itself_may_start_a_measured_script_and_its_first_failure_is_kept(tmp_path):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(
-        [*torchrun, SCRIPTS / "ddp_measured.py", "raise"], cwd=tmp_path, capture_output=True, check=False,
+        [*torchrun, SCRIPTS / "ddp_measured.py", "raise"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
         env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
-    )  # fmt: skip
+    )
     assert done.returncode == 1
     (run,) = tmp_path.glob("studies/ddp_measured/points/ddp-w2-*/run-1")
     assert json.loads((run / "failure.json").read_text())["rank"] == 1
@@ -138,15 +146,20 @@ def test_torchrun_itself_may_start_a_measured_script_and_its_first_failure_is_ke
 
 @pytest.mark.parametrize(
     ("package", "samples", "metric"),
-    [("accelerate", 416, "accuracy"), ("lightning", 400, "val_accuracy")],  # Accelerate pads last batches
+    [  # Accelerate pads last batches
+        ("accelerate", 416, "accuracy"),
+        ("lightning", 400, "val_accuracy"),
+        ("transformers", 400, "eval_accuracy"),
+    ],
 )
 def test_scripts_of_other_packages_are_measured(tmp_path, package, samples, metric):
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
-    done = launch(tmp_path, "-n", 2, SCRIPTS / f"{package}_measured.py")
+    done = launch(tmp_path, "-n", 2, SCRIPTS / f"{package}_measured.py", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     ((result, epochs),) = results(tmp_path / "studies" / f"{package}_measured").values()
     assert [epoch.samples for epoch in epochs] == [samples] * 4
     assert (result.workers, result.global_batch, result.metric) == (2, 32, metric)
     assert result.quality == epochs[-1].validation[metric] > 0.8
-    assert result.throughput > 0 and epochs[-1].loss < epochs[0].loss
+    assert result.throughput > 0
+    assert package == "transformers" or epochs[-1].loss < epochs[0].loss

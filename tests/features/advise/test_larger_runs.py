@@ -7,7 +7,7 @@ from larger_studies import FAST, on_gpu, point, unet
 from scalestudy.features.advise.larger_runs import counts_of, larger_runs, one_worker_runs
 from scalestudy.features.advise.network import KnownNetwork, StatedLink
 
-SLOW = KnownNetwork(across=StatedLink(12.5e6, 1e-3, "100 Mbit"))
+SLOW = KnownNetwork(across=StatedLink(12.5e6, 1e-3))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_every_number_that_was_not_measured_is_said_to_be_assumed():
     }
     assert assumed["fixed cost of a step"] == "not measured"
     assert assumed["one worker's epoch"].startswith("measured")
-    assert assumed["between nodes"] == "100 Gb/s"
+    assert assumed["between nodes"] == "stated with --network"
     assert all(assumed.values())
 
 
@@ -83,7 +83,7 @@ def test_runs_of_another_batch_stand_for_no_step():
 
 def test_what_cannot_be_predicted_is_named_with_its_reason():
     points = [point("horovod"), point("mirrored"), point("virtual"), point("single", 1)]
-    network = KnownNetwork(across=StatedLink(1e9, 1e-6, "x"))
+    network = KnownNetwork(across=StatedLink(1e9, 1e-6))
     expected, missing = larger_runs(points, [synthetic.run("mirrored")], network)
     assert expected == []
     no_run, one_node = missing

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.features.advise.all_reduce import KnownLink
-from scalestudy.features.advise.network import Route
+from scalestudy.features.advise.network import KnownLink, Route, exactly
 from scalestudy.features.advise.one_worker import Jitter, OneWorker
 from scalestudy.features.advise.step_model import (
     StepModel,
@@ -18,15 +17,23 @@ from scalestudy.features.advise.step_model import (
     ready_shares,
     unmeasured_of,
 )
-from scalestudy.features.advise.uncertain import exactly
 
 EXACT = OneWorker(
-    batch=10, training_samples=100, epochs=2, epoch_seconds=exactly(10.0), input_share=0.0,
-    first_seconds=3.0, evaluation_seconds=4.0,
-    other_seconds=8.0, repeats=exactly(1.0), jitter=Jitter((1.0,), (100,)),
-    bucket_bytes=(1_000_000,), bucket_work=(), runs=1,
+    batch=10,
+    training_samples=100,
+    epochs=2,
+    epoch_seconds=exactly(10.0),
+    input_share=0.0,
+    first_seconds=3.0,
+    evaluation_seconds=4.0,
+    other_seconds=8.0,
+    repeats=exactly(1.0),
+    jitter=Jitter((1.0,), (100,)),
+    bucket_bytes=(1_000_000,),
+    bucket_work=(),
+    runs=1,
     per_worker_rule=True,
-)  # fmt: skip
+)
 LINK = KnownLink(exactly(0.01), 0, exactly(1.0), exactly(100e6), "made")
 ROUTE = Route("ring", "ring", LINK, None)
 NOTHING = Unmeasured(

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import time
 
 import pytest
@@ -11,7 +10,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.features.check.exchange import Trial, among, errand, trial_environment
 from scalestudy.hardware.devices import Gpu
-from scalestudy.study.engines import collective
+from scalestudy.plugins.engines import collective
 
 HOSTS = ("n1", "n1", "n2", "n2")
 
@@ -97,8 +96,9 @@ def trial_of(tmp_path):
 
 
 def test_one_that_is_done_stays_until_it_is_ended(trial_of):
-    it = trial_of("tell(step='joined'); tell(step='timed', bytes=4, seconds=2.0); tell(step='done')\n"
-                 "sys.stdin.read()")  # fmt: skip
+    it = trial_of(
+        "tell(step='joined'); tell(step='timed', bytes=4, seconds=2.0); tell(step='done')\nsys.stdin.read()"
+    )
     answer = it.answer(0, 60)
     assert (answer.state, answer.seconds) == ("done", {4: 2.0})
     assert it._process.poll() is None
@@ -160,9 +160,3 @@ def test_one_that_goes_on_slowly_is_not(trial_of, monkeypatch):
     answer = it.answer(0, 5)
     assert answer.state == "done" and len(answer.seconds) == 4
     assert clock.now == 16  # far beyond the limit of silence
-
-
-def test_it_is_in_its_starters_process_group_so_that_it_ends_with_it(trial_of):
-    it = trial_of("time.sleep(600)")
-    assert os.getpgid(it._process.pid) == os.getpgid(0)
-    assert sys.executable in it._process.args[0]

@@ -21,11 +21,12 @@ exit 1
     [
         (
             JobView(job="7", state="PENDING", reason="Priority", start="2030-01-01T12:00:00"),
-            "pending, others come first, expected 2030-01-01 12:00:00", False,
+            "pending, others come first, expected 2030-01-01 12:00:00",
+            False,
         ),
         (JobView(job="7", state="FAILED", nodes="n1"), "failed on n1", True),
     ],
-)  # fmt: skip
+)
 def test_a_checks_job_is_told_with_what_it_waits_for(monkeypatch, view, words, over):
     monkeypatch.setattr(SLURM.queue, "ask", lambda jobs: {"7": view})
     assert job._state("7") == (words, over)

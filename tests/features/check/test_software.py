@@ -15,7 +15,7 @@ from scalestudy.features.check.software import (
     read_versions,
     used_by_study,
 )
-from scalestudy.study.engines import collective
+from scalestudy.plugins.engines import collective
 
 GOOD = {"Python": "3.11.7", "tensorflow-cpu": "2.21.0", "keras": "3.15.1", "horovod": "0.28.1"}
 
@@ -92,9 +92,15 @@ def facts(gpus=0, uuids=()):
 
 def answers(horovod=GLOO, cuda=None, gpus=0, error=None, rocm=False):
     build = {
-        "no_gpus": ("it is built without CUDA", "Install another."), "tensorflow": "2.21.0", "cuda": cuda,
-        "rocm": rocm, "gpus": gpus, "horovod": horovod, "horovod_error": error, "seconds": 1.0,
-    }  # fmt: skip
+        "no_gpus": ("it is built without CUDA", "Install another."),
+        "tensorflow": "2.21.0",
+        "cuda": cuda,
+        "rocm": rocm,
+        "gpus": gpus,
+        "horovod": horovod,
+        "horovod_error": error,
+        "seconds": 1.0,
+    }
     return {rank: RankAnswer(rank=rank, state="done", build=build) for rank in range(2)}
 
 
@@ -116,6 +122,16 @@ def test_what_was_built_is_held_against_gpus_and_strategies(plan, gpus, built, s
     lines = judge_builds(plan or Plan(workers=2), facts(gpus), answers(**built))
     assert [line.status for line in lines] == statuses * 2
     assert seen in " ".join(line.seen for line in lines)
+
+
+@pytest.mark.parametrize(("engine", "extra"), [("tensorflow", "'.[gpu]'"), ("torch", "'.[torch]'")])
+def test_on_amd_gpus_each_engine_names_its_own_extra(engine, extra):
+    built = {"rocm": True} | ({"horovod": None} if engine == "tensorflow" else {})
+    there = answers(**built)
+    for answer in there.values():
+        answer.build[engine] = "2.0.0"
+    lines = judge_builds(Plan(workers=2, device="gpu", engine=engine), facts(), there)
+    assert extra in lines[0].action
 
 
 @pytest.mark.parametrize(("gpus", "status"), [(0, "fail"), (1, "pass"), (6, "pass")])
@@ -168,14 +184,21 @@ def test_a_study_uses_some_of_them(needs, names, source, expected):
 @pytest.mark.parametrize(
     ("tail", "why"),
     [
-        (["Traceback", "tf.errors.UnavailableError: Graph execution error:", "",
-          "Collective ops is aborted by: failed to connect to 10.0.0.2:20000",
-          "Additional GRPC error information from remote target", "  [[{{node CollectiveReduceV2}}]]"],
-         "Collective ops is aborted by: failed to connect to 10.0.0.2:20000"),
+        (
+            [
+                "Traceback",
+                "tf.errors.UnavailableError: Graph execution error:",
+                "",
+                "Collective ops is aborted by: failed to connect to 10.0.0.2:20000",
+                "Additional GRPC error information from remote target",
+                "  [[{{node CollectiveReduceV2}}]]",
+            ],
+            "Collective ops is aborted by: failed to connect to 10.0.0.2:20000",
+        ),
         (["Traceback", "ImportError: libmpi.so.40: cannot open"], "ImportError: libmpi.so.40: cannot open"),
         (["one", "  Killed "], "Killed"),
         ([], "no output"),
     ],
-)  # fmt: skip
+)
 def test_of_a_log_the_line_that_says_why_is_quoted(tail, why):
     assert cause(tail) == why

@@ -8,9 +8,9 @@ import pytest
 from few_digits import few_digits
 from scalestudy.app.listener import Listener
 from scalestudy.app.prepare import prepared, with_task_data
+from scalestudy.config.parse import load_study
 from scalestudy.launch.local.launcher import points_here
-from scalestudy.study.parse import load_study
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 # A trivial model with a slow loader: the loader is slower under any load of the machine.
 TASK = """
@@ -49,10 +49,10 @@ def begun_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         (tmp_path / "slow_loader.py").write_text(TASK)
         file = tmp_path / "study.toml"
         file.write_text(STUDY.format(task=task, source=few_digits(tmp_path, 200)))
-        study, kind = with_task_data(load_study(file), Listener())
+        study, kind = with_task_data(load_study(file))
         points = points_here(study)
         if run:
-            points = prepared(points, kind, tmp_path, study.place, Listener())
+            points = prepared(points, kind, tmp_path, study, Listener())
         kept = [point.on(launch=point.launch.model_copy(update={"on": on})) for point in points]
         folder = StudyFolder.create_or_open(tmp_path / "studies" / "study", study, kept, file.read_text())
         if run:

@@ -22,9 +22,14 @@ SECONDS = st.floats(1e-5, 10.0)
 
 def of_workers(count):
     return st.builds(
-        RoundTimes, *[SECONDS] * 4, together=st.tuples(*[SECONDS] * count), alone=SECONDS, full=SECONDS,
-        reference=SECONDS, share=st.floats(0.05, 1.0),
-    )  # fmt: skip
+        RoundTimes,
+        *[SECONDS] * 4,
+        together=st.tuples(*[SECONDS] * count),
+        alone=SECONDS,
+        full=SECONDS,
+        reference=SECONDS,
+        share=st.floats(0.05, 1.0),
+    )
 
 
 TIMES = st.integers(2, 8).flatmap(of_workers)
@@ -151,19 +156,23 @@ def test_the_digest_changes_with_what_the_point_computes_and_not_with_where_its_
 APART = (
     rank(
         0,
-        block("alone", 0.02, 32), block("full", 0.04, 64), block("reference", 0.05, 64),
-        block("together", 0.025, 32), block("together", 0.027, 32),
+        block("alone", 0.02, 32),
+        block("full", 0.04, 64),
+        block("reference", 0.05, 64),
+        block("together", 0.025, 32),
+        block("together", 0.027, 32),
     ),
     rank(1, block("together", 0.03, 32), block("together", 0.028, 32)),
-)  # fmt: skip
+)
 JOINED = tuple(
     rank(
         number,
-        block("whole", 0.06, 64, wait=0.01 * number), block("without input", 0.05, 64),
+        block("whole", 0.06, 64, wait=0.01 * number),
+        block("without input", 0.05, 64),
         block("without exchange", 0.03 + 0.01 * number, 64),
     )
     for number in (0, 1)
-)  # fmt: skip
+)
 
 
 def test_each_time_is_that_of_its_block_and_turns_are_averaged():

@@ -1,12 +1,9 @@
-"""Which point is diagnosed, how long it takes, and what is refused before the start."""
-
-from pathlib import Path
-from types import SimpleNamespace
+"""Which point is diagnosed, and what is refused before the start."""
 
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.diagnose.run import DiagnosisPlan, _seconds_to_start, choose_point, named_point, plan
+from scalestudy.features.diagnose.run import choose_point, named_point, plan
 from scalestudy.util.errors import UserError
 from synthetic import run
 from synthetic_diagnosis import point
@@ -78,18 +75,6 @@ def test_a_point_is_diagnosed_with_the_data_of_a_run_that_reads_the_same(begun_s
     planned = plan(begun_study(), "mirrored-w2-s0")
     assert (planned.point.workers, planned.why) == (2, "")
     assert planned.point.needed_files().prepared
-    assert "at least 42 s" in planned.duration(3, 2.0)
-
-
-def test_how_long_it_takes_follows_from_what_the_studys_runs_took_to_start():
-    phases = {"start-up": 1.0, "compile": 9.0, "steps": 500.0}
-    ended = SimpleNamespace(result=lambda: SimpleNamespace(name="horovod-w1-s0", phases=phases))
-    folder = SimpleNamespace(
-        points=lambda: points(1, 2), runs=lambda name: [ended] if name == "horovod-w1-s0" else []
-    )
-    assert _seconds_to_start(folder, points(2)[0]) == 10.0
-    planned = DiagnosisPlan(Path(), points(2)[0], NOTHING, starting=10.0)
-    assert "1:42 min" in planned.duration(3, 2.0)  # 42 s of steps, six starts
 
 
 def test_a_folder_without_a_run_is_told_to_run_first(begun_study):

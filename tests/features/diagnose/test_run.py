@@ -11,11 +11,11 @@ from scalestudy.app.listener import Listener
 from scalestudy.features.diagnose import run
 from scalestudy.features.diagnose.records import ALONE, JOINED, Ablation, diagnoses
 from scalestudy.features.diagnose.run import TURNS, plan
-from scalestudy.features.diagnose.suggestions import suggestions
+from scalestudy.features.diagnose.section import suggestions
 from scalestudy.launch.local import workers
 from scalestudy.launch.local.workers import worker_command
-from scalestudy.report.sections import sections
-from scalestudy.study.record_file import read_record
+from scalestudy.report.formats import sections
+from scalestudy.store.record_file import read_record
 from scalestudy.util.errors import RunError
 from synthetic_diagnosis import point
 
@@ -116,3 +116,16 @@ def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(begun_study, m
     (section,) = [section for section in sections(read_study(folder)) if section.name == "diagnosis"]
     assert "changed since" not in section.blocks[0].text
     assert not folder.runs("mirrored-w2-s0")
+
+
+def test_a_point_of_one_worker_is_refused_with_what_to_name(call, begun_study):
+    code, _, err = call("diagnose", begun_study().path, "--point", "mirrored-w1-s0")
+    assert code == 2
+    assert "a point of several workers" in err
+
+
+def test_a_study_file_that_was_not_run_is_told_to_run_first(call, begun_study, tmp_path):
+    begun_study(run=False)
+    code, _, err = call("diagnose", tmp_path / "study.toml", "--point", "mirrored-w2-s0")
+    assert code == 2
+    assert "first: scalestudy run" in err

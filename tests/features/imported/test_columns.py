@@ -49,7 +49,9 @@ def test_the_users_word_goes_before_the_name():
 def test_the_quality_is_the_known_metric_over_the_validation_set():
     assert quality_column(["accuracy", "loss", "val_accuracy", "val_loss"], None) == "val_accuracy"
     assert quality_column(["iou", "time"], None) == "iou"
-    assert quality_column(["time", "mae"], None) is None
+    assert quality_column(["time", "loss", "val_loss", "mae"], None) == "mae"
+    assert quality_column(["time", "loss", "val_loss"], None) == "val_loss"
+    assert quality_column(["time", "loss"], None) is None
     assert quality_column(["mae", "val_mae"], "mae") == "val_mae"
     assert [metric_name(name) for name in ("val_accuracy", "IoU")] == ["accuracy", "iou"]
     with pytest.raises(UserError, match="--metric iou"):

@@ -1,4 +1,4 @@
-"""`scalestudy report --from`: imported numbers, alone and beside a study."""
+"""`scalestudy report --from`: imported numbers."""
 
 import csv
 import json
@@ -40,19 +40,6 @@ def test_it_comes_in_every_form_and_goes_to_a_file(call, table: Path, tmp_path: 
     assert "native.csv, line 3" in file.read_text()
 
 
-def test_own_runs_and_a_published_table_stand_side_by_side(call, table: Path, tmp_path: Path):
-    own = synthetic.write(tmp_path / "ours", "ours", synthetic.seeded((1, 2), ("horovod",)))
-    code, text, _ = call(
-        "report", own.path, "--from", table, "--column", "training_seconds=T [min]", "--format", "csv"
-    )
-    assert code == 0
-    rows = {(row["source"], row["workers"]): row for row in csv.DictReader(StringIO(text))}
-    assert {source for source, _ in rows} == {"ours", "native"}
-    assert float(rows["native", "4"]["speedup"]) == pytest.approx(125.6 / 37.3)
-    assert rows["ours", "2"]["taken_from"] == ""
-    assert rows["native", "2"]["speedup_basis"] == "training"
-
-
 @pytest.mark.parametrize(
     ("words", "way"),
     [
@@ -80,22 +67,9 @@ def test_an_option_on_numbers_of_others_needs_some(call, tmp_path: Path):
     code, _, errors = call("report", own.path, "--strategy", "native")
     assert code == 2
     assert "Add --from" in errors
-
-
-def test_tables_are_compared_like_studies(call, tmp_path: Path):
-    pytest.importorskip("scalestudy.features.compare")
-    head, tables = "strategy,workers,seed,seconds\n", {}
-    for name, times in {
-        "tf": {"native": 718, "horovod": 599},
-        "torch": {"ddp": 634, "horovod": 1321},
-    }.items():
-        tables[name] = tmp_path / f"{name}.csv"
-        tables[name].write_text(
-            head + "".join(f"{s},14,{k},{t + k}\n" for s, t in times.items() for k in range(3))
-        )
-    text = call("compare", f"TensorFlow={tables['tf']}", tables["torch"])[1]
-    assert "TensorFlow against torch" in text
-    assert "horovod × 14" in text and "longer" in text
+    table = tmp_path / "t.csv"
+    table.write_text(TABLE)
+    assert call("report", own.path, "--from", table, "--column", "training_seconds=T [min]")[0] == 2
 
 
 def test_a_metric_that_is_neither_a_column_nor_known_is_refused_unless_its_direction_is_said(call, tmp_path):

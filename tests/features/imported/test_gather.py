@@ -1,13 +1,17 @@
 """Several imported files at once."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from elsewhere import cassava
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.imported.gather import gather
+from scalestudy.features.imported.gather import about, gather, section
+from scalestudy.report.formats import FORMATS, Medium, sections
 from scalestudy.util.errors import UserError
+from synthetic import seeded
 
 TABLE = "gpus,seconds\n1,100\n2,55\n"
 
@@ -61,7 +65,7 @@ def test_what_is_no_file_of_numbers_is_refused_by_name(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "run.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     for name, action in {
-        "study": "scalestudy report DIR --from FILE",
+        "study": "scalestudy compare",
         "empty": "Name another with --from.",
         "no.csv": "Correct the name after --from.",
         "pipe.csv": "Save its contents to a file first.",
@@ -72,27 +76,20 @@ def test_what_is_no_file_of_numbers_is_refused_by_name(tmp_path: Path):
         assert action in refused.value.action
 
 
-def test_a_pipe_in_a_folder_is_passed_over(tmp_path: Path):
-    (tmp_path / "t.csv").write_text(TABLE)
-    os.mkfifo(tmp_path / "pipe.csv")
-    assert len(gather([str(tmp_path)]).runs) == 2
-
-
 def test_terminals_are_shown_no_control_characters_of_others(read):
     imported = read({"t.csv": "gpus,seconds,strategy\n1,2,\x1b[31mred\x07\n"})
     assert "\x1b" not in imported.runs[0].result.strategy + " ".join(imported.readings)
 
 
-def test_of_many_runs_a_row_names_the_first(read):
-    rows = analyse(
-        "t", read({"t.csv": "gpus,seconds\n" + "".join(f"1,{k + 1}\n" for k in range(50))}).runs
-    ).rows
-    assert (rows[0].source or "").endswith("t.csv, line 9 and 42 more")
+def test_it_names_the_files_what_speed_up_is_the_ratio_of_and_unknown_seeds():
+    _, basis, seeds = about(analyse("imported", cassava()))
+    assert "whole training times" in basis
+    assert "4 of them" in seeds
 
 
-def test_it_is_said_how_to_name_a_strategy_that_no_line_names(read):
-    def asks(imported):
-        return any("--strategy NAME" in text for text in imported.readings)
-
-    assert asks(read({"times.csv": TABLE}))
-    assert not asks(read({"named.csv": "strategy,gpus,seconds\nhorovod,1,100\nhorovod,2,55\n"}))
+def test_the_readings_come_first_among_the_sections_of_a_report_and_are_left_out_without_any():
+    findings = replace(analyse("imported", cassava()), readings=("times.csv: seconds from T.",))
+    assert sections(findings)[0] == section(findings)
+    assert "times.csv: seconds from T." in FORMATS.get("markdown").render(findings, Medium(pictures=()))
+    ours = analyse("ours", seeded((1, 2)))
+    assert section(ours) is None and about(ours) == []

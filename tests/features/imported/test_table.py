@@ -7,11 +7,10 @@ import pytest
 
 from published import TABLES, column
 from scalestudy.analysis.findings import analyse
+from scalestudy.features.imported.columns import LogName, parse_name
 from scalestudy.features.imported.gather import gather
-from scalestudy.features.imported.log_names import LogName, parse_name
-from scalestudy.report.tabular import to_csv, to_json
+from scalestudy.report.tabular import to_json
 from scalestudy.util.errors import UserError
-from synthetic import seeded
 
 ROWS = [
     {"strategy": "ddp", "gpus": 1, "seed": 3, "seconds": 570.0, "val_accuracy": 0.91, "global_batch": 32},
@@ -25,14 +24,12 @@ def write(path: Path) -> Path:
 
     if path.suffix == ".json":
         path.write_text(json.dumps(ROWS))
-    elif path.suffix == ".parquet":
-        pl.DataFrame(ROWS).write_parquet(path)
     else:
         pl.DataFrame(ROWS).write_csv(path)
     return path
 
 
-@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "json"])
 def test_a_table_says_the_same_in_each_of_its_forms(tmp_path: Path, ending: str):
     results = [run.result for run in gather([str(write(tmp_path / f"t.{ending}"))]).runs]
     assert [
@@ -81,7 +78,6 @@ def test_rows_that_cannot_be_read_are_left_out_and_named(read):
         ({"t.csv": "gpus,seconds\nx,1\n"}, "Correct its rows."),
         ({"t.json": "[{"}, "Correct the file."),
         ({"t.json": "[1]"}, "or as CSV."),
-        ({"t.parquet": "PAR1"}, "Write it again, or as CSV."),
         ({"log.csv": "epoch,loss\n0,1\n"}, "--workers N"),
     ],
 )
@@ -96,13 +92,6 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path):
     path.write_bytes("gpus,seconds\n1,2\n".encode("utf-16"))
     with pytest.raises(UserError, match="UTF-8"):
         gather([str(path)])
-
-
-def test_what_the_user_says_fills_what_the_file_does_not(read):
-    run = read({"t.csv": "seconds,q\n9,.5\n"}, strategy="ddp", workers=2, columns={"quality": "q"},
-               metric="dice", better="higher").runs[0]  # fmt: skip
-    result = run.result
-    assert (result.strategy, result.workers, result.quality, result.metric) == ("ddp", 2, 0.5, "dice")
 
 
 def test_a_metric_names_a_column_or_what_quality_is_and_else_is_refused(read):
@@ -125,17 +114,26 @@ def test_columns_with_a_dot_are_swept_and_no_others(read):
     assert "Not used: nodes." in imported.readings[0]
 
 
-@pytest.mark.parametrize("name", ["table.csv", "table.json"])
-def test_our_own_tables_come_back_with_their_means_and_swept_keys(read, name: str):
-    findings = analyse("ours", seeded((1, 2, 4), ("horovod",), swept={"train.xla": True, "fold": 1}))
-    imported = read({name: to_csv(findings.rows) if name == "table.csv" else to_json(findings)})
-    back = analyse("theirs", imported.runs).rows
-    assert [row.key for row in back] == [row.key for row in findings.rows]
-    for row, before in zip(back, findings.rows, strict=True):
-        assert row.throughput.value == pytest.approx(before.throughput.value)
-        assert row.quality.value == pytest.approx(before.quality.value)
-        assert (row.metric, row.global_batch) == (before.metric, before.global_batch)
-    assert "3 rows are means" in imported.readings[0]
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("batch_size", "batch_size"),
+        ("per_worker_batch", "per_worker_batch"),
+        ("global_batch", "global_batch"),
+    ],
+)
+def test_rows_with_other_batches_are_other_rows(read, name: str, key: str):
+    rows = "".join(
+        f"{workers},{batch},{seed},9\n" for workers in (1, 2) for batch in (32, 64) for seed in (0, 1)
+    )
+    imported = read({"t.csv": f"gpus,{name},seed,seconds\n{rows}"})
+    assert [run.result.swept[key] for run in imported.runs] == [32, 32, 64, 64] * 2
+    assert [row.runs for row in analyse("t", imported.runs).rows] == [2, 2, 2, 2]
+
+
+def test_batches_that_grow_with_the_workers_are_no_sweep(read):
+    imported = read({"t.csv": "gpus,global_batch,seconds\n1,32,9\n2,64,5\n"})
+    assert [run.result.swept for run in imported.runs] == [{}, {}]
 
 
 def test_a_table_may_have_a_row_for_each_epoch_of_several_runs(read):

@@ -8,7 +8,7 @@ from PIL import Image
 def test_a_source_is_shown_without_anything_being_prepared(call, tmp_path: Path) -> None:
     code, text, _ = call("data", "show", "digits", "--cache", tmp_path / "c", "--out", tmp_path / "a.html")
     assert code == 0
-    for words in ("images with one class each", "all 1,797 images", "8 x 8", "1,797"):
+    for words in ("one class for each image", "all 1,797 images", "8 x 8", "1,797"):
         assert words in text
     assert (tmp_path / "a.html").read_text().count("<figure>") == 8
     assert not (tmp_path / "c").exists()

@@ -1,12 +1,23 @@
 """Inspect a set before training: its layout, counts, and faults in sets with known mistakes."""
 
+import re
+from html.parser import HTMLParser
+
 import numpy as np
 import pytest
 from PIL import Image
 
 from data_settings import data_of
 from scalestudy.data.store.prepare import prepare
-from scalestudy.features.inspect.inspection import inspect_data
+from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
+from scalestudy.features.inspect.inspection import (
+    Inspection,
+    SamplePicture,
+    inspect_data,
+    inspection_document,
+)
+from scalestudy.report.as_terminal import terminal
+from scalestudy.report.write_document import html
 from scalestudy.util.errors import UserError
 
 
@@ -62,10 +73,6 @@ def test_copies_within_a_split_are_found(inspection):
     assert found.samples == ("train/a/6.png (train) = train/a/again.png (train)",)
 
 
-def test_images_of_one_value_are_found(inspection):
-    assert warning(inspection, "constant-image").samples == ("train/a/black.png (train)",)
-
-
 def test_sizes_that_differ_are_told_until_it_is_said_how_they_are_fitted(flawed, inspection):
     assert "[48, 64]" in warning(inspection, "sizes-differ").action
     assert "sizes-differ" not in names(inspect_data(data_of(flawed, image_size=(32, 32))))
@@ -79,9 +86,9 @@ def test_a_class_that_a_split_does_not_hold_is_found(tmp_path):
 
 
 def test_what_was_understood_is_said(inspection):
-    assert inspection.count == inspection.inspected == 34
+    assert inspection.count == 34
     assert inspection.splits == {"train": 18, "validation": 16}
-    assert inspection.facts["Holds"] == "images with one class each"
+    assert inspection.facts["Type"] == "classification: one class for each image"
     assert inspection.facts["Files"] == "8-bit colour (34)"
     assert inspection.sizes[0] == ((48, 64), 33, "train/a/0.png")
     assert "the source, not prepared yet: all 34 images" in inspection.basis
@@ -92,7 +99,7 @@ def test_of_a_prepared_set_every_sample_is_seen_as_it_is_trained_on(flawed, tmp_
     data = data_of(flawed, image_size=(32, 32), cache=tmp_path)
     prepare(data)
     inspection = inspect_data(data)
-    assert inspection.inspected == 34 and "as prepared in" in inspection.basis
+    assert inspection.count == 34 and "as prepared in" in inspection.basis
     assert inspection.facts["Fitted"] == "into 32 x 32 pixels, aspect kept, padded"
     assert "34 x 32 x 32 x 3 uint8" in inspection.facts["Stored as"]
     assert inspection.sizes[0] == ((48, 64), 33, "train/a/0.png")
@@ -148,9 +155,9 @@ def test_what_a_task_reads_itself_is_refused_prepared_or_not(tmp_path):
 @pytest.mark.parametrize(
     ("keys", "told"),
     [
-        ({}, "as the source brings it"),
-        ({"validation": 0.25}, "made from the seed"),
-        ({"folds": 3, "fold": 1}, "fold 1 of 3, made from the seed"),
+        ({}, "given by the source"),
+        ({"validation": 0.25}, "random, by the seed"),
+        ({"folds": 3, "fold": 1}, "fold 1 of 3, random, by the seed"),
     ],
 )
 def test_a_split_that_is_asked_for_is_not_told_as_the_sources(flawed, tmp_path, keys, told):
@@ -167,4 +174,69 @@ def looked_at(data):
 def test_a_folder_train_alone_brings_no_split(tmp_path):
     for name in ("a/0", "a/1", "b/0", "b/1", "b/2"):
         write(tmp_path / "set" / "train" / f"{name}.png", scene(len(name)))
-    assert looked_at(data_of(tmp_path / "set", cache=tmp_path / "cache")) == "made from the seed"
+    assert looked_at(data_of(tmp_path / "set", cache=tmp_path / "cache")) == "random, by the seed"
+
+
+GREY = np.full((32, 48, 3), 120, np.uint8)
+INSPECTION = Inspection(
+    source="<script>alert(1)</script>",
+    kind="masks",
+    basis="all 12 samples",
+    facts={"Type": "segmentation: images with masks", "Files": "16-bit grey (12)"},
+    count=12,
+    splits={"train": 9, "validation": 3},
+    sizes=[((32, 48), 10, "a.png"), ((8, 8), 2, "tiny.png")],
+    classes=[
+        ClassCount("background", 12, 0.9, {"train": 9, "validation": 3}),
+        ClassCount("cell", 2, 0.1, {"train": 2, "validation": 0}),
+    ],
+    warnings=[
+        DataWarning("duplicate-across-splits", "1 image in both", "Remove it.", ("a = b",), serious=True),
+        DataWarning("empty-mask", "17 empty masks", "Look.", tuple(f"m{i}.png" for i in range(17))),
+    ],
+    pictures=[SamplePicture(f"images/{i}.png", "32 x 48, cell 10.0%", GREY, GREY + 20) for i in range(5)],
+)
+
+
+def test_a_terminal_shows_facts_counts_classes_sizes_and_warnings():
+    text = terminal(inspection_document([INSPECTION]), 100)
+    for words in (
+        "all 12 samples",
+        "16-bit grey (12)",
+        "12 (9 train, 3 validation)",
+        "Serious: 1 image in both",
+        "a = b",
+        "Remove it.",
+        "m9.png",
+        "and 7 more",
+        "10.0%",
+        "32 x 48",
+        "tiny.png",
+    ):
+        assert words in text
+    assert "m10.png" not in text
+
+
+class Elements(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.found if name == tag]
+
+
+def test_a_page_holds_its_pictures_with_a_description_of_each():
+    page = html(inspection_document([INSPECTION]))
+    elements = Elements(page)
+    pictures = elements.all("img")
+    assert len(pictures) == 10
+    assert all(picture["src"].startswith("data:image/png;base64,") for picture in pictures)
+    assert pictures[0]["alt"] == "Sample images/0.png: 32 x 48, cell 10.0%"
+    assert pictures[1]["alt"] != pictures[0]["alt"]
+    assert not elements.all("script") and "&lt;script&gt;alert(1)" in page
+    assert not re.search(r"(src|href)=\"(?!data:)", page)

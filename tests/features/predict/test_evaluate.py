@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from scalestudy.features.predict.evaluate import matched
-from scalestudy.study.model_record import ModelRecord
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
 
 RECORD = ModelRecord(

@@ -1,21 +1,21 @@
-"""Which model is used: a run's, that of the best run of a study, or a file."""
+"""Which model is used: a run's, or that of the best run of a study."""
 
 import json
-import os
-import zipfile
 from pathlib import Path
 
 import pytest
 
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
+from scalestudy.config.task_sources import add_trained, digests, source_files
 from scalestudy.features.predict.find_model import find_model
-from scalestudy.study.expand import expand
-from scalestudy.study.model_record import EMBEDDED, BestRecord, ModelRecord
-from scalestudy.study.parse import parse_study
-from scalestudy.study.record_file import file_checksum
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.model_record import BestRecord, ModelRecord
+from scalestudy.store.record_file import file_checksum
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 from synthetic_result import result_of
 
+ANY_CODE = json.__file__
 TEXT = 'task = "cnn"\n[sweep]\nstrategy = ["single"]\nworkers = [1]\nseed = [0, 1, 2]\n'
 RECORD = ModelRecord(
     task="cnn", kind="classes", input_shape=(8, 8, 1), dtype="uint8", scale=1 / 255, class_names=["a", "b"]
@@ -61,10 +61,6 @@ def test_a_point_a_run_and_their_folders_name_the_same(study):
         assert found.run == run
 
 
-def test_a_file_of_a_run_has_the_runs_record(study):
-    assert find_model(run_of(study, 0).model).record == RECORD
-
-
 def test_the_best_epoch_is_taken_on_request_and_told_of_otherwise(study):
     run = run_of(study, 0)
     with pytest.raises(UserError, match=r"without best\.keras"):
@@ -96,40 +92,21 @@ def test_a_run_whose_model_could_not_be_saved_says_why(study):
         find_model(run.path)
 
 
-def test_an_exported_model_has_its_record_inside_or_beside_it(tmp_path):
-    with zipfile.ZipFile(tmp_path / "inside.keras", "w") as archive:
-        archive.writestr(EMBEDDED, RECORD.model_dump_json())
-    assert find_model(tmp_path / "inside.keras").record == RECORD
-    (tmp_path / "beside.keras").write_bytes(b"no archive")
-    (tmp_path / "beside.keras.json").write_text(RECORD.model_dump_json())
-    assert find_model(tmp_path / "beside.keras").record == RECORD
-
-
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("place", "options"),
     [
-        ("nothing", "does not exist"), ("empty", "none of these"), ("m.onnx", "none of these"),
-        ("alone.keras", "scalestudy.json inside or alone.keras.json"),
-        ("torn.keras", "without scalestudy.json inside"),
+        ("nothing", {}),
+        ("empty", {}),
+        ("empty/m.onnx", {}),
+        ("results", {"weights": "first"}),
+        ("results", {"point": "other"}),
     ],
-)  # fmt: skip
-def test_what_is_no_model_is_refused(tmp_path, name, message):
-    (tmp_path / "empty").mkdir()
-    for file in ("m.onnx", "m.h5", "alone.keras"):
-        (tmp_path / file).touch()
-    (tmp_path / "torn.keras").write_bytes(b"x")
-    (tmp_path / "torn.keras.json").write_text(json.dumps({"kind": "classes"}))
-    with pytest.raises(UserError, match=message):
-        find_model(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"weights": "first"}, "--weights last or best"), ({"point": "other"}, "single-w1-s")],
 )
-def test_wrong_options_are_refused(study, options, message):
-    with pytest.raises(UserError, match=message):
-        find_model(study.path, **options)
+def test_what_is_no_model_is_refused(study, tmp_path, place, options):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "m.onnx").touch()
+    with pytest.raises(UserError):
+        find_model(tmp_path / place, **options)
 
 
 def test_a_study_without_a_finished_run_is_refused(study):
@@ -146,32 +123,54 @@ def test_a_study_file_that_was_not_run_says_so(tmp_path):
         find_model(file)
 
 
+def trained(task: Path) -> None:
+    """Note that this user has trained with a task file."""
+    add_trained(digests(source_files(str(task))))
+
+
 def test_a_task_file_that_was_moved_with_the_study_is_found_unless_it_has_changed(study, tmp_path):
     run, task = run_of(study, 0), tmp_path / "task.py"
-    task.write_text("loss = 'mse'\n")
+    task.write_text("loss = 'moved'\n")
+    trained(task)
     gone = str(tmp_path / "gone" / "task.py")
     run.write_model_record(RECORD.model_copy(update={"task": gone, "task_checksum": file_checksum(task)}))
     assert find_model(run.path).record.task == str(task)
-    task.write_text("loss = 'mae'\n")
-    assert find_model(run.path).record.task == gone
+    task.write_text("loss = 'changed'\n")
+    found = find_model(run.path)
+    assert found.record.task == "" and str(task) in found.notes[-1]
 
 
-def test_a_task_file_that_has_changed_or_is_anothers_is_warned_of(study, tmp_path, monkeypatch):
+def test_code_that_this_user_has_not_trained_with_is_not_run_unless_its_file_is_named(study, tmp_path):
+    run, task, beside = run_of(study, 0), tmp_path / "task.py", tmp_path / "helper.py"
+    task.write_text("import helper\nloss = 'foreign'\n")
+    beside.write_text("SIZE = 3\n")
+    record = RECORD.model_copy(update={"task": str(task), "task_checksum": file_checksum(task)})
+    run.write_model_record(record)
+    assert find_model(run.path).record.task == ""
+    assert find_model(run.path, task=task).record == record
+    trained(task)
+    assert find_model(run.path).record == record
+    beside.write_text("SIZE = 4\n")
+    assert find_model(run.path).record.task == "", "the modules that it imports are code, too"
+
+
+@pytest.mark.parametrize("checksum", ["", file_checksum(Path(ANY_CODE))])
+def test_a_record_cannot_name_code_that_runs(study, checksum):
+    run = run_of(study, 0)
+    run.write_model_record(RECORD.model_copy(update={"task": ANY_CODE, "task_checksum": checksum}))
+    assert find_model(run.path).record.task == ""
+
+
+def test_a_named_task_file_that_has_changed_is_warned_of(study, tmp_path):
     run, task = run_of(study, 0), tmp_path / "task.py"
     task.write_text("loss = 'mse'\n")
-    trained = RECORD.model_copy(update={"task": str(task), "task_checksum": file_checksum(task)})
-    run.write_model_record(trained)
-    assert find_model(run.path).notes == ()
+    record = RECORD.model_copy(update={"task": str(task), "task_checksum": file_checksum(task)})
+    run.write_model_record(record)
+    assert find_model(run.path, task=task).notes == ()
     task.write_text("import os\n")
-    (changed,) = find_model(run.path).notes
-    run.write_model_record(trained.model_copy(update={"task_checksum": ""}))  # checksum not known
-    assert find_model(run.path).notes == ()
-    stat, stranger = Path.stat, 12345
-
-    def of_stranger(path, **how):
-        status = stat(path, **how)
-        return os.stat_result([*status[:4], stranger, *status[5:10]]) if path == task else status
-
-    monkeypatch.setattr(Path, "stat", of_stranger)
-    (foreign,) = find_model(run.path).notes
-    assert str(task) in changed and str(task) in foreign and str(stranger) in foreign
+    (changed,) = find_model(run.path, task=task).notes
+    assert str(task) in changed
+    run.write_model_record(record.model_copy(update={"task_checksum": ""}))  # checksum not known
+    assert find_model(run.path, task=task).notes == ()
+    with pytest.raises(UserError, match="which is no file"):
+        find_model(run.path, task=tmp_path)

@@ -141,7 +141,7 @@ def image_at(path):
 
 
 def names(*given):
-    return [item.name for item in files_of([str(path) for path in given])[0]]
+    return [item.name for item in files_of([str(path) for path in given])]
 
 
 def test_a_folder_gives_its_images_wherever_they_lie_below_it(tmp_path):
@@ -149,15 +149,6 @@ def test_a_folder_gives_its_images_wherever_they_lie_below_it(tmp_path):
         image_at(tmp_path / name)
     (tmp_path / "notes.txt").write_text("no image")
     assert names(tmp_path) == ["a", "b", "more/c"]
-
-
-def test_masks_beside_images_are_left_out(tmp_path):
-    image_at(tmp_path / "images" / "a.png")
-    image_at(tmp_path / "masks" / "a.png")
-    items, left = files_of([str(tmp_path)])
-    assert [item.name for item in items] == ["images/a"]
-    assert left == [tmp_path / "masks"]
-    assert names(tmp_path / "masks") == ["a"]  # named explicitly, they are images
 
 
 def test_an_image_that_is_named_twice_is_predicted_once(tmp_path):
@@ -170,13 +161,8 @@ def test_names_that_meet_are_told_apart(tmp_path):
     one, other = image_at(tmp_path / "x" / "a.png"), image_at(tmp_path / "x" / "a.jpg")
     assert names(one, other) == ["a.png", "a.jpg"]
     third = image_at(tmp_path / "y" / "a.png")
-    assert names(one, third) == ["x/a.png", "y/a.png"]
-
-
-def test_names_that_cannot_be_told_apart_are_refused(tmp_path):
-    one, other = image_at(tmp_path / "p" / "x" / "a.png"), image_at(tmp_path / "q" / "x" / "a.png")
-    with pytest.raises(UserError, match=r"p/x/a.png and .*q/x/a.png, which would all be written as x/a.png"):
-        files_of([str(one), str(other)])
+    with pytest.raises(UserError, match=r"x/a\.png and .*y/a\.png"):
+        names(one, third)
 
 
 def test_what_is_not_there_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""A share of a prediction: masks and lines do not depend on the number of processes."""
+"""Predictions of images: masks, lines of the table, and images that cannot be read."""
 
 import csv
 import io
@@ -12,9 +12,9 @@ from PIL import Image
 from model_records import Bright, Mean, record
 from scalestudy.data.images.decode import read_mask
 from scalestudy.features.predict.inputs import files_of
-from scalestudy.features.predict.job import ModelJob
+from scalestudy.features.predict.job import LINES, ModelJob
 from scalestudy.features.predict.predict import as_csv
-from scalestudy.features.predict.worker import chunks, predict_share, renumbered
+from scalestudy.features.predict.worker import predict_images, renumbered
 from scalestudy.training.reading import in_channels
 
 
@@ -27,18 +27,12 @@ def images(folder: Path, sizes) -> list[np.ndarray]:
     return made
 
 
-def predicted(model, tmp_path, *, size=1, folder="images", **more):
-    """Return the lines of all shares in order, and the output folder."""
-    items = files_of([str(tmp_path / folder)])[0]
-    out = tmp_path / f"out-{size}"
-    job = ModelJob.model_validate({
-        "action": "predict", "model": "", "out": str(out), "size": size,
-        "items": items, **more,
-    })  # fmt: skip
-    for rank in range(size):
-        predict_share(model, job, rank, tmp_path)
-    parts = [tmp_path / f"part-{rank}.jsonl" for rank in range(size)]
-    lines = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+def predicted(model, tmp_path, **more):
+    """Return the lines in order, and the output folder."""
+    items, out = files_of([str(tmp_path / "images")]), tmp_path / "out"
+    job = ModelJob.model_validate({"action": "predict", "model": "", "out": str(out), "items": items, **more})
+    predict_images(model, job, tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / LINES).read_text().splitlines()]
     return sorted(lines, key=lambda line: line["index"]), out
 
 
@@ -61,22 +55,11 @@ def test_masks_have_the_size_and_name_of_their_images(tmp_path):
     assert [line["told"] for line in lines][:2] == [[], ["cut into 15 tiles of 8 x 8"]]
 
 
-@pytest.mark.parametrize("size", [2, 7])
-def test_the_files_are_the_same_whatever_the_number_of_processes(tmp_path, size):
-    images(tmp_path / "images", [(8 + n % 3, 9) for n in range(40)])
-    (tmp_path / "images" / "010.png").write_bytes(b"")
-    common = {"record": record(), "overlay": True, "probabilities": True}
-    alone, one = predicted(Bright(), tmp_path, **common)
-    shared, several = predicted(Bright(), tmp_path, size=size, **common)
-    assert shared == alone
-    assert files(one) == files(several)
-    assert len(files(one)) == 3 * 39
-
-
-def test_chunks_are_a_matter_of_the_images_alone():
-    assert [len(chunk) for chunk in chunks(3)] == [1, 1, 1]
-    assert {len(chunk) for chunk in chunks(1024)} == {16}
-    assert [index for chunk in chunks(100) for index in chunk] == list(range(100))
+def test_more_images_than_are_read_at_once_are_predicted_with_their_overlays(tmp_path):
+    images(tmp_path / "images", [(8 + n % 3, 9) for n in range(20)])
+    lines, out = predicted(Bright(), tmp_path, record=record(), overlay=True)
+    assert [line["index"] for line in lines] == list(range(20))
+    assert len(files(out)) == 2 * 20
 
 
 def test_a_damaged_image_is_named_and_keeps_no_other_from_being_predicted(tmp_path):
@@ -85,14 +68,6 @@ def test_a_damaged_image_is_named_and_keeps_no_other_from_being_predicted(tmp_pa
     lines, out = predicted(Bright(), tmp_path, record=record())
     assert "001.png: no image inside" in lines[1]["skipped"]
     assert sorted(files(out)) == ["masks/000.png", "masks/002.png"]
-
-
-def test_probabilities_are_those_of_each_class_at_each_pixel(tmp_path):
-    (made,) = images(tmp_path / "images", [(20, 12)])
-    _, out = predicted(Bright(), tmp_path, record=record(), probabilities=True)
-    values = np.load(out / "probabilities" / "000.npy")
-    assert values.shape == (20, 12, 2)
-    assert np.allclose(values[..., 1], made / 255, atol=1e-6)
 
 
 def test_resized_images_are_resized_in_their_own_depth_as_they_are_prepared(tmp_path):

@@ -47,26 +47,34 @@ def test_a_panel_is_what_its_file_says(tmp_path):
     assert not page.gaps and "horovod is advised." in str(page.document)
 
 
-@pytest.mark.parametrize(("old", "new", "words"), [
-    ("{{ speedup", "{{ sped_up", "no fact `sped_up`; did you mean speedup"),
-    ("{{ speedup }}", "{{ speedup", "end of print statement"),
-    ("title = \"Our page\"", "titel = \"Our page\"", "tit"),
-    ("unit = \"GPU-h\"", "unit = \"h\"\ncharge = 0", "charge"),
-    ("read = 2026-01-02", "read = \"then\"", "read"),
-    ("panel = \"Ours\"\n", "", "panel"),
-    ("panel = \"Ours\"\n", "panel = Ours\n", "valid TOML"),
-    ("+++\npanel", "panel", "+++"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("{{ speedup", "{{ sped_up", "no fact `sped_up`; did you mean speedup"),
+        ("{{ speedup }}", "{{ speedup", "end of print statement"),
+        ('title = "Our page"', 'titel = "Our page"', "tit"),
+        ('unit = "GPU-h"', 'unit = "h"\ncharge = 0', "charge"),
+        ("read = 2026-01-02", 'read = "then"', "read"),
+        ('panel = "Ours"\n', "", "panel"),
+        ('panel = "Ours"\n', "panel = Ours\n", "valid TOML"),
+        ("+++\npanel", "panel", "+++"),
+    ],
+)
 def test_what_is_wrong_in_a_file_is_named(old, new, words):
     with pytest.raises(UserError) as error:
         parse_panel(PANEL.replace(old, new), "ours.md.j2")
     assert "ours.md.j2" in str(error.value) and words in str(error.value)
 
 
-@pytest.mark.parametrize(("old", "new"), [
-    ('"workers", "speedup"', '"sped"'), ('("speedup")', '("speed")'), ("study.advice", "study.advices"),
-    ("{{ workers }}", "{{ workers.__class__.mro() }}"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"workers", "speedup"', '"sped"'),
+        ('("speedup")', '("speed")'),
+        ("study.advice", "study.advices"),
+        ("{{ workers }}", "{{ workers.__class__.mro() }}"),
+    ],
+)
 def test_an_unknown_column_or_figure_and_code_are_refused(old, new):
     with pytest.raises(UserError, match="Correct the panel file"):
         compose(

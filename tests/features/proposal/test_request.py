@@ -1,5 +1,6 @@
 """The request: its arithmetic, its rounding, and its assumptions."""
 
+import time
 from dataclasses import replace
 from math import prod
 
@@ -10,12 +11,75 @@ from hypothesis import strategies as st
 import panels
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.proposal.attempts import Work
 from scalestudy.features.proposal.facts import Missing
 from scalestudy.features.proposal.panel import find_panel
-from scalestudy.features.proposal.request import ResourceRequest, request_of, rounded_up
-from scalestudy.features.proposal.subject import RequestOptions
+from scalestudy.features.proposal.request import ResourceRequest, request_blocks, request_of, rounded_up
+from scalestudy.features.proposal.subject import RequestOptions, Work, seconds_of, work_of
+from scalestudy.launch.status import study_status
+from scalestudy.plugins.engines import DEFAULT, engine_traits
+from scalestudy.store.records import Cause, Failure
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
+
+START = 1_700_000_000.0
+
+
+def work(folder: StudyFolder) -> Work:
+    return work_of(folder, study_status(folder))
+
+
+def failed(folder: StudyFolder, workers: int, seconds: float | None) -> RunFolder:
+    """A run with `workers` workers that failed after `seconds`; None if nothing records the time."""
+    point = next(point for point in folder.points() if point.workers == workers)
+    run = folder.new_run(point)
+    run.write_failure(Failure(rank=0, exit_code=1, reason="it failed"))
+    if seconds is not None:
+        run.write_rank(synthetic.rank(workers).model_copy(update={"began": START}))
+        run.write_cause(Cause(rank=0, time=START + seconds, kind="exception"))
+    return run
+
+
+def test_what_ended_without_a_result_is_lost_beside_what_is_finished(tmp_path):
+    runs = synthetic.seeded((1, 2), ("horovod",), seeds=1)
+    folder = synthetic.write(tmp_path / "study", "study", runs)
+    assert work(folder).share == 0.0
+    failed(folder, 2, 1800.0)
+    found = work(folder)
+    assert found.attempts == 1
+    assert abs(found.lost - 2 * 0.5) < 1e-9
+    assert abs(found.useful - sum(r.result.workers * r.result.wall_seconds / 3600 for r in runs)) < 1e-9
+    assert found.share == found.lost / found.useful
+
+
+def test_a_failed_run_whose_time_nobody_knows_is_counted_and_gives_no_share(tmp_path):
+    folder = synthetic.write(tmp_path / "study", "study", synthetic.seeded((1, 2), ("horovod",), seeds=1))
+    failed(folder, 1, None)
+    found = work(folder)
+    assert (found.attempts, found.unknown, found.lost, found.share) == (1, 1, 0.0, None)
+
+
+def test_a_run_that_has_failed_for_good_is_lost_too(tmp_path):
+    folder = synthetic.write(
+        tmp_path / "study", "study", [synthetic.run("native")], synthetic.unfinished()[:1]
+    )
+    assert work(folder).attempts == 1
+
+
+def test_a_rank_records_when_its_process_began():
+    from scalestudy.cluster.placement import Placement
+    from scalestudy.measure.environment import rank_record
+
+    placement = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
+    began = rank_record(placement, engine_traits(DEFAULT), threads=1, devices=[], build={}).began
+    assert began is not None
+    assert began < time.time()
+
+
+def test_a_clock_that_went_back_makes_no_negative_time(tmp_path):
+    folder = synthetic.write(tmp_path / "study", "study", [synthetic.run("native")])
+    assert seconds_of(failed(folder, 1, -5.0)) is None
+
 
 CSC = find_panel("csc")
 
@@ -129,23 +193,24 @@ def test_what_the_study_does_not_advise_is_requested_only_by_name(findings, kind
     assert "--workers" in found.remedy
     by_name = requested(RequestOptions(workers=2), findings=findings)
     assert by_name.exact > 0
-    assert by_name.objection == panels.subject(findings, RequestOptions(workers=2)).objection != ""
+    objection = panels.subject(findings, RequestOptions(workers=2)).objection
+    assert objection and objection in by_name.doubt
 
 
 def test_a_request_for_what_is_advised_has_no_objection_and_one_for_more_has():
     choice = panels.full().advice.decision.choice
     assert panels.subject(panels.full()).row.key == choice
-    assert requested().objection == requested(RequestOptions(workers=choice.workers)).objection == ""
+    assert requested().doubt == requested(RequestOptions(workers=choice.workers)).doubt == ""
     subject = panels.subject(panels.full(), RequestOptions(workers=8))
     assert (subject.advised, subject.verdict.kind) == (False, "no-worse")
-    assert "0.7" in requested(RequestOptions(workers=8)).objection
+    assert "0.7" in requested(RequestOptions(workers=8)).doubt
 
 
 def test_a_strategy_that_is_not_advised_is_requested_only_with_its_workers():
     findings = analyse("two", synthetic.seeded((1, 2), ("horovod", "mirrored")))
     other = ({"horovod", "mirrored"} - {findings.advice.decision.choice.strategy}).pop()
     assert isinstance(request_of(panels.subject(findings, RequestOptions(strategy=other)), CSC), Missing)
-    assert requested(RequestOptions(strategy=other, workers=2), findings=findings).objection
+    assert requested(RequestOptions(strategy=other, workers=2), findings=findings).doubt
 
 
 @given(st.floats(1e-9, 1e12))
@@ -158,3 +223,10 @@ def test_a_request_is_rounded_up_by_less_than_a_hundredth(value):
 
 def test_zero_stays_zero_and_round_numbers_stay_themselves():
     assert [rounded_up(value) for value in (0.0, 1.0, 0.1, 120.0, 120.5)] == [0.0, 1.0, 0.1, 120.0, 121.0]
+
+
+def test_a_provisional_advice_is_named_beside_its_request():
+    findings = analyse("single runs", synthetic.published())
+    found = requested(findings=findings)
+    assert findings.advice.headline.startswith("Provisionally") and findings.advice.headline in found.doubt
+    assert any(findings.advice.headline in getattr(block, "text", "") for block in request_blocks(found))

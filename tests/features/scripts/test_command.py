@@ -21,8 +21,11 @@ SCRIPTS = Path(__file__).parent / "examples"
 def launch(folder, *arguments):
     return subprocess.run(
         [sys.executable, "-m", "scalestudy", "launch", *map(str, arguments)],
-        cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def alone(monkeypatch, script, out, data):
@@ -141,8 +144,9 @@ def test_a_script_that_is_interrupted_is_named_with_where_its_logs_are(tmp_path)
     script.write_text(f"import signal\nopen({str(begun)!r}, 'w')\nsignal.pause()\n")
     process = subprocess.Popen(
         [sys.executable, "-m", "scalestudy", "launch", "-n", "2", "--strategy", "horovod", str(script)],
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     while not begun.exists():
         assert process.poll() is None
         time.sleep(0.05)
@@ -152,14 +156,6 @@ def test_a_script_that_is_interrupted_is_named_with_where_its_logs_are(tmp_path)
     stopped = "".join(said.splitlines()[-1:])
     assert str(script) in stopped
     assert Path(stopped.split()[-1], "rank-1.log").exists()
-
-
-def test_a_script_that_asks_for_no_workers_is_told_so(tmp_path):
-    script = tmp_path / "train.py"
-    script.write_text("print('trained')\n")
-    done = launch(tmp_path, "-n", 2, "--strategy", "virtual", script)
-    assert done.returncode == 1
-    assert "calls scalestudy.workers()" in " ".join(done.stderr.split())
 
 
 def test_started_by_itself_a_script_is_one_worker_and_keras_its_own(tmp_path):

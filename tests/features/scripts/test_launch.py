@@ -1,12 +1,14 @@
 """What `scalestudy launch` starts, and what it refuses."""
 
+import runpy
 from pathlib import Path
 
 import pytest
 
 from scalestudy.cli.launch import script_arguments
 from scalestudy.features.scripts.launch import commands, script_of, start_lines
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.features.scripts.process import print_from
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import UserError
 
 
@@ -82,3 +84,15 @@ def test_a_dry_run_runs_nothing(call, file):
 def test_what_stands_after_two_dashes_is_the_scripts():
     assert script_arguments(Path("a.py"), ["--", "-n", "2"]) == ["-n", "2"]
     assert script_arguments(Path("a.py"), ["--lr", "2", "--", "x"]) == ["--lr", "2", "--", "x"]
+
+
+@pytest.mark.parametrize(("text", "first"), [("for x in", '  File "{0}", line 1'), ("1 / 0", "Traceback")])
+def test_an_error_of_a_script_is_printed_as_python_does(tmp_path: Path, capsys, text, first) -> None:
+    script = str(tmp_path / "script.py")
+    Path(script).write_text(text)
+    with pytest.raises((SyntaxError, ZeroDivisionError)) as caught:
+        runpy.run_path(script)
+    print_from(script, caught.value)
+    printed = capsys.readouterr().err
+    assert printed.startswith(first.format(script))
+    assert "runpy" not in printed and f'"{script}", line 1' in printed

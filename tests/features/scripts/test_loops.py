@@ -1,6 +1,7 @@
 """Scripts with their own training loop: how they are recognised, started and recorded."""
 
 import importlib.util
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,25 @@ import pytest
 from scalestudy.analysis.read import read_study
 from scalestudy.cli.launch import worker_counts
 from scalestudy.cluster.placement import Placement
-from scalestudy.features.scripts.detect import is_helper, main_file
-from scalestudy.features.scripts.join import Start, strategy_of
-from scalestudy.features.scripts.launch import commands, script_of, start_lines, sweep_of
+from scalestudy.config.point import Turn
+from scalestudy.config.settings import ResolvedLaunch
+from scalestudy.features.scripts import process
+from scalestudy.features.scripts.join import (
+    FOLDER,
+    Start,
+    is_helper,
+    main_file,
+    strategy_of,
+    torchrun_variables,
+)
+from scalestudy.features.scripts.launch import commands, run_script, script_of, start_lines, sweep_of
+from scalestudy.features.scripts.loop import LoopWorkers
 from scalestudy.features.scripts.measured_study import folder_path, script_here, script_text
 from scalestudy.features.scripts.recording import Left, Recording, Tally
-from scalestudy.features.scripts.torchrun import torchrun_variables
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.study.engines import engine_of_script, engine_traits
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.settings import ResolvedLaunch
-from scalestudy.study.store import StudyFolder
+from scalestudy.plugins.engines import engine_of_script, engine_traits
+from scalestudy.store.run_folder import RunFolder, write_point
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
 
 with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
@@ -78,11 +87,20 @@ def test_each_process_has_torchruns_variables():
     place = Placement(3, 4, 1, 2, 1, ("localhost", "localhost", "b.invalid", "b.invalid"), "slurm", 20_000)
     found = torchrun_variables(place, {"OMP_NUM_THREADS": "7"})
     expected = {
-        "RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "1",
-        "GROUP_WORLD_SIZE": "2", "ROLE_RANK": "3", "ROLE_WORLD_SIZE": "4", "MASTER_PORT": "20000",
-        "MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_USE_AGENT_STORE": "False",
-        "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0",
-    }  # fmt: skip
+        "RANK": "3",
+        "WORLD_SIZE": "4",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "2",
+        "GROUP_RANK": "1",
+        "GROUP_WORLD_SIZE": "2",
+        "ROLE_RANK": "3",
+        "ROLE_WORLD_SIZE": "4",
+        "MASTER_PORT": "20000",
+        "MASTER_ADDR": "127.0.0.1",
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+    }
     assert {name: found.get(name) for name in expected} == expected
     assert "OMP_NUM_THREADS" not in found
     here = Placement(1, 2, 1, 2, 0, ("a.invalid", "a.invalid"), "slurm", 20_000)
@@ -122,6 +140,36 @@ def test_a_sweep_is_every_number_of_workers_under_every_seed_one_seed_after_anot
         sweep_of(file, (), [1, 2], range(1), **given)
 
 
+def test_a_script_that_would_not_be_measured_or_whose_seeds_would_not_differ_is_named(file, monkeypatch):
+    from scalestudy.features.scripts import launch
+
+    def notes(seeds=(0,)):
+        said = []
+        scripts = sweep_of(file, (), [1], seeds, strategy="native", launch={"device": "cpu"})
+        launch.run_sweep(scripts, None, said.append)
+        return " ".join(said)
+
+    monkeypatch.setattr(launch, "run_script", lambda script, logs, on_note: None)
+    assert "nothing will be measured" in notes()
+    file.write_text("import torch, network")
+    (file.parent / "network.py").write_text("import scalestudy")
+    assert "nothing will be measured" not in notes()
+    assert "workers.seed" in notes(seeds=(0, 1))
+    (file.parent / "network.py").write_text("import scalestudy\ntorch.manual_seed(workers.seed)")
+    assert "workers.seed" not in notes(seeds=(0, 1))
+
+    def same(script, logs, on_note):
+        measured(1, 1.0, script.point.seed)
+
+    monkeypatch.setattr(launch, "run_script", same)
+    with pytest.raises(RunError, match="ddp-w1-s0 and ddp-w1-s1"):
+        notes(seeds=(0, 1, 2))
+    assert [path.name for path in sorted(Path("studies/train/points").iterdir())] == [
+        "ddp-w1-s0",
+        "ddp-w1-s1",
+    ]
+
+
 def test_numbers_of_workers():
     assert worker_counts("1, 2,4,2") == [1, 2, 4]
     for wrong in ("", "0", "1,", "two", "1e3"):
@@ -135,7 +183,7 @@ def recording(workers, seed=0):
 
 
 def left(digest="", **values):
-    return Left("here", values, 1000, 50.0, digest, 10, "gloo")
+    return Left("here", values, 1000, 50.0, digest, 10, "gloo", None)
 
 
 def measured(workers, seconds, seed=0):
@@ -165,10 +213,12 @@ def test_samples_are_summed_over_workers_and_the_slowest_tells_the_time(file):
 
 def test_an_epoch_has_the_mean_loss_and_the_quality_of_all_workers(file):
     run = recording(2)
-    run.epoch([
-        Tally(6, 1, 6, 1.0, 3.0, 0.0, 12.0, {"accuracy": (1.0, 4.0)}),
-        Tally(2, 1, 2, 1.0, 3.0, 0.0, 0.0, {"accuracy": (3.0, 4.0)}),
-    ])  # fmt: skip
+    run.epoch(
+        [
+            Tally(6, 1, 6, 1.0, 3.0, 0.0, 12.0, {"accuracy": (1.0, 4.0)}),
+            Tally(2, 1, 2, 1.0, 3.0, 0.0, 0.0, {"accuracy": (3.0, 4.0)}),
+        ]
+    )
     (epoch,) = run.run.epochs()
     assert (epoch.loss, epoch.validation) == (1.5, {"accuracy": 0.5})
     assert (epoch.evaluation_seconds, epoch.learning_rate, epoch.input_seconds) == (2.0, None, None)
@@ -177,6 +227,37 @@ def test_an_epoch_has_the_mean_loss_and_the_quality_of_all_workers(file):
     run.epoch([Tally(), Tally()])  # interrupted before its first step
     run.epoch([Tally(6, 1, 6, 1.0, loss=3.0), Tally()])  # unequal shares
     assert [epoch.loss for epoch in run.run.epochs()[2:]] == [0.5]
+
+
+def test_a_run_keeps_what_its_launcher_knew_of_it(file, monkeypatch):
+    (script,) = sweep_of(file, (), [2], [0], strategy="native", launch={"device": "cpu"})
+    planned = script.point.on(oversubscribed="2 workers on 1 core")
+    planned = planned.model_copy(update={"turn": Turn(order="blocks", place=3)})
+    write_point(file.parent / "point.json", planned)
+    monkeypatch.setenv(FOLDER, str(file.parent))
+    run = measured(2, 0.5)
+    for record in (run.result(), run.point()):
+        assert record.oversubscribed == "2 workers on 1 core"
+    assert (run.result().order, run.result().place) == ("blocks", 3)
+    assert run.point().turn == planned.turn
+    assert StudyFolder.open("studies/train").points()[0].oversubscribed
+
+
+@pytest.mark.parametrize(
+    ("steps", "digests", "named"),
+    [
+        ((2, 2), ("a", "a"), []),
+        ((2, 3), ("", ""), ["DistributedSampler"]),
+        ((2, 2), ("a", "b"), ["DistributedDataParallel"]),
+    ],
+)
+def test_the_first_epoch_shows_workers_that_train_on_their_own(file, capsys, steps, digests, named):
+    run = recording(2)
+    run.epoch([Tally(6, s, 6, 1.0, digest=digest) for s, digest in zip(steps, digests, strict=True)])
+    notes = capsys.readouterr().err
+    assert [word for word in ("DistributedSampler", "DistributedDataParallel") if word in notes] == named
+    run.epoch([Tally(6, s, 6, 1.0) for s in steps])
+    assert capsys.readouterr().err == ""
 
 
 def test_workers_that_part_and_a_script_without_a_step_give_no_result(file):
@@ -203,7 +284,7 @@ def test_runs_make_a_study_that_reports_advice_and_comparisons_read(file, call):
         code, out, err = call(*command)
         assert code == 0, out + err
         assert "ddp" in out
-    file.write_text("import torch  # another version\n")
+    file.write_text("import torch, os\n")
     measured(1, 1.0)
     code, out, err = call("compare", "studies/train", "studies/train-2")
     assert code == 0, out + err
@@ -215,8 +296,14 @@ def test_each_version_of_a_script_has_a_folder_of_its_own(file, tmp_path):
     measured(1, 1.0)
     assert str(folder_path(script_here(), None)) == "studies/train"
     assert str(folder_path(script_text(file, ["--lr", "1"]), None)) == "studies/train-2"
-    file.write_text("import torch  # another version\n")
+    file.write_text("import torch  # the same code\n")
+    assert str(folder_path(script_here(), None)) == "studies/train"
+    file.write_text("import torch, network\n")
+    (file.parent / "network.py").write_text("width = 1\n")
     assert str(folder_path(script_here(), None)) == "studies/train-2"
+    version = script_here()
+    (file.parent / "network.py").write_text("width = 2\n")
+    assert script_here().source != version.source
     with pytest.raises(UserError, match="another version"):
         folder_path(script_here(), "studies/train")
 
@@ -228,3 +315,48 @@ def test_arguments_of_a_script_are_swept(file, monkeypatch):
     folder = StudyFolder.open("studies/train")
     assert folder.study.sweep.other == {"script.arguments": ["--lr 0.1", "--lr 0.2"]}
     assert len(read_study(folder).rows) == 2
+
+
+@with_torch
+@pytest.mark.parametrize("samples", [-10, -1])
+def test_a_negative_number_of_samples_is_refused_where_it_is_counted(file, samples):
+    workers = LoopWorkers(Start(Placement(0, 1, 0, 1, 0, ("localhost",), "test"), 1, "ddp", "cpu"))
+    for epoch in workers.epochs(2):
+        workers.count(8)
+        if epoch == 1:
+            with pytest.raises(UserError, match=r"workers\.count"):
+                workers.count(samples)
+    workers.finish()
+    (run,) = read_study(StudyFolder.open("studies/train")).runs
+    assert run.result.samples_processed == 16
+
+
+def test_a_process_that_has_ended_its_script_leaves_others_that_hang(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text("")
+    monkeypatch.setattr(process, "LEAVE_AFTER", 0.1)
+    monkeypatch.setattr(process, "_has_own_loop", lambda: True)
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert process._run(tmp_path, str(tmp_path / "train.py"), [], 1, 2) == 0
+    assert process.done_file(tmp_path, 1).exists()
+
+
+@pytest.mark.slow
+@with_torch
+def test_the_rank_that_ended_before_another_failed_is_named(file, monkeypatch):
+    file.write_text(
+        "import os, torch.distributed as together\n"
+        "together.init_process_group('gloo')\n"
+        "if os.environ['RANK'] == '0':\n"
+        "    together.barrier()\n"
+    )
+    # As after LEAVE_AFTER seconds: its sockets close, and the other one's sum fails.
+    monkeypatch.setattr("scalestudy.features.scripts.process.__name__", "leaves_at_once")
+    file.with_name("leaves_at_once.py").write_text(
+        "import os, sys\nfrom scalestudy.features.scripts import process\n"
+        "process.LEAVE_AFTER = 0.0\ncode = process.main(sys.argv[1:])\nsys.stderr.flush()\nos._exit(code)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(file.parent), os.environ.get("PYTHONPATH", "")]))
+    script = script_of(file, (), strategy="ddp", workers=2, launch={"device": "cpu"})
+    with pytest.raises(RunError, match=r"rank 0 ended.*rank 1 had ended the script before"):
+        run_script(script, None, print)

@@ -13,12 +13,13 @@ import psutil
 import pytest
 
 from paths import SUPPORT
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
+from scalestudy.launch.local import run as launcher
 from scalestudy.launch.local.run import run_point
 from scalestudy.measure import hang_detection
-from scalestudy.measure.hang_detection import EXIT_CODE
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import parse_study
-from scalestudy.study.store import StudyFolder
+from scalestudy.measure.hang_detection import EXIT_CODE, HangDetector
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import modules
 
 pytestmark = pytest.mark.slow
@@ -33,6 +34,8 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(modules, "WORKER", "silent_worker")
     monkeypatch.setattr(hang_detection, "HANG_EVERY", 0.1)
     monkeypatch.setattr(hang_detection, "HANG_GRACE", 0.5)
+    # Waits for the first heartbeats as long as the machine needs; these name their own limits.
+    monkeypatch.setattr(launcher, "HangDetector", lambda run, size, _: HangDetector(run, size, 600))
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT), prepend=":")
 
     def run(strategy: str, workers: int, progress_timeout: float = PROGRESS_TIMEOUT, **plan):

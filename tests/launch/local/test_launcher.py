@@ -6,26 +6,27 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fake_nvml import cards
 from scalestudy.cluster.gpu_assignment import device_of
+from scalestudy.config.catalog import task_defaults
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
+from scalestudy.config.point import Point
+from scalestudy.config.settings import DataSettings, TrainSettings
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.hardware import cores, devices, no_gpus
 from scalestudy.launch.base import Moved, Note, Options, Overview, PointStatus, UnrecordedFailure
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software, slow_precisions
+from scalestudy.launch.local.launcher import LOCAL, points_here, refuse_missing_software
 from scalestudy.launch.local.run import STOPPED_BY, interrupted_run
 from scalestudy.launch.local.workers import Command
 from scalestudy.launch.status import study_status
-from scalestudy.study.catalog import resolved_data, resolved_train
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import parse_study
-from scalestudy.study.point import Point
-from scalestudy.study.settings import DataSettings, TrainSettings
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
 
@@ -83,14 +84,14 @@ TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
 def test_on_cpus_precisions_without_instructions_are_named_as_slow(monkeypatch, able, slow):
     monkeypatch.setattr(cores, "computes_bfloat16", lambda: able)
     precisions = '"train.precision" = ["float32", "mixed_bfloat16", "mixed_float16"]\n'
-    notes = [note.text for note in slow_precisions(points('device = "cpu"\n', precisions))]
+    notes = [note.text for note in LOCAL.notes(points('device = "cpu"\n', precisions))]
     assert {text.split()[0] for text in notes} == slow
 
 
 def test_on_gpus_no_precision_is_slow(nvml, monkeypatch):
     nvml(*cards(1))
     monkeypatch.setattr(cores, "computes_bfloat16", lambda: False)
-    assert not list(slow_precisions(points("", '"train.precision" = ["mixed_float16"]\n')))
+    assert not list(LOCAL.notes(points("", '"train.precision" = ["mixed_float16"]\n')))
 
 
 SLEEPS = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
@@ -149,9 +150,17 @@ LEAVES = (
 )
 
 
+@pytest.fixture
+def hangup() -> Iterator[None]:
+    """Do not ignore SIGHUP, although nohup may have started these tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", STOPPED_BY)
-def test_a_first_signal_asks_for_a_checkpoint_and_is_recorded_as_what_it_was(folder, workers, number):
+def test_a_first_signal_asks_for_a_checkpoint_and_is_recorded_as_what_it_was(folder, workers, hangup, number):
     workers(LEAVES)
     steps = LOCAL.start(folder, folder.points(), Options())
     next(steps)
@@ -396,8 +405,9 @@ def test_a_run_on_cores_of_another_study_is_marked_and_the_user_told(folder, wor
 def point(implementation: str) -> Point:
     values = {"name": implementation, "study": "s", "task": "cnn", "workers": 1, "seed": 0}
     settings = {
-        "data": resolved_data("cnn", DataSettings()), "train": resolved_train("cnn", TrainSettings()),
-    }  # fmt: skip
+        "data": task_defaults("cnn").complete_data(DataSettings()),
+        "train": task_defaults("cnn").complete_train(TrainSettings()),
+    }
     return Point.model_validate(
         values | settings | {"strategy": implementation, "terms": {"implementation": implementation}}
     )
@@ -405,7 +415,7 @@ def point(implementation: str) -> Point:
 
 def test_a_horovod_point_without_horovod_is_refused_with_the_command_that_builds_it(monkeypatch):
     monkeypatch.setattr(horovod_build, "library_file", lambda: None)
-    with pytest.raises(UserError, match="make horovod"):
+    with pytest.raises(UserError, match=f"build-horovod.sh {sys.prefix}"):
         refuse_missing_software([point("single"), point("horovod")])
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from fake_nvml import Card, cards, written
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
 from scalestudy.launch.base import Note, Options
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.launcher import LOCAL
 from scalestudy.launch.local.reserve import cores_near, reserved_gpus, run_cores
 from scalestudy.launch.local.run import run_steps
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import parse_study
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 
 def test_two_runs_get_different_ports():
@@ -110,7 +110,7 @@ def point(workers=1, strategy="horovod", device="auto", gpus=8):
 
 def test_server_and_coordinator_have_cores_of_their_own(monkeypatch):
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: list(range(8)))
-    with run_cores(point(2, "parameter-server", gpus=0), None) as (cpus, alone):
+    with run_cores(4, 1, None) as (cpus, alone):
         assert (cpus, alone) == ([0, 1, 2, 3], True)
 
 
@@ -183,7 +183,7 @@ def test_a_reservation_ends_with_its_process_however_that_ends(nvml, tmp_path):
     program = (
         "import sys; from contextlib import ExitStack; from pathlib import Path\n"
         "from scalestudy.launch.local.reserve import reserved_gpus\n"
-        "from scalestudy.study.point import Point\n"
+        "from scalestudy.config.point import Point\n"
         "with ExitStack() as held:\n"
         "    try:\n"
         "        next(reserved_gpus(held, Point.model_validate_json(sys.argv[1])))\n"
@@ -192,10 +192,16 @@ def test_a_reservation_ends_with_its_process_however_that_ends(nvml, tmp_path):
     )
     paths = [written(tmp_path / "nvml", cards(1)), str(SOURCE), os.environ.get("PYTHONPATH", "")]
     nvml(*cards(1))
-    with subprocess.Popen(
-        [sys.executable, "-c", program, point().model_dump_json()], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-    ) as other, ExitStack() as held:  # fmt: skip
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", program, point().model_dump_json()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        ) as other,
+        ExitStack() as held,
+    ):
         assert other.stdout.readline().strip() == "['GPU-a0']"
         waiting = reserved_gpus(held, point())
         assert "other runs hold GPU-a0" in next(waiting).text

@@ -17,18 +17,26 @@ import psutil
 import pytest
 
 from scalestudy.cluster.secret import SECRET
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
+from scalestudy.config.point import Point
+from scalestudy.config.settings import ResolvedLaunch
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.local.reserve import NETWORK, private_run
-from scalestudy.launch.local.run import failure_of_end, gone, interrupted_run, unable, write_down
+from scalestudy.launch.local.run import (
+    failure_of_end,
+    gone,
+    interrupted_run,
+    run_point,
+    unable,
+    what_is_kept,
+    write_down,
+)
 from scalestudy.launch.status import study_status
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import parse_study
-from scalestudy.study.point import Point
-from scalestudy.study.records import Cause, Failure, Hang
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.settings import ResolvedLaunch
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import Cause, EpochRecord, Failure, Hang, Sign
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = 0\n'
 
@@ -86,6 +94,29 @@ def test_a_run_that_failed_on_its_own_starts_anew(folder, point, kept):
     assert kept.failure() is not None
 
 
+def test_a_run_of_which_a_rank_was_killed_goes_on(folder, point, kept):
+    kept.write_failure(Failure(rank=1, exit_code=None, signal="SIGKILL", reason="killed"))
+    assert interrupted_run(folder, point) == kept
+    kept.write_failure(Failure(rank=1, exit_code=None, signal="SIGSEGV", reason="crashed"))
+    assert interrupted_run(folder, point) is None
+
+
+def test_what_is_kept_of_earlier_epochs_is_said(folder, point):
+    run, fresh = folder.new_run(point), folder.new_run(point)
+    assert list(what_is_kept(point, [run], fresh)) == []
+    for number in (1, 2):
+        run.append_epoch(
+            EpochRecord(
+                epoch=number, steps=1, samples=1, train_seconds=1.0, elapsed_training_seconds=float(number)
+            )
+        )
+    (said,) = what_is_kept(point, [run], fresh)
+    assert "begins again: 2 epochs of run-1 left no checkpoint" in said
+    run.checkpoint.touch()
+    (said,) = what_is_kept(point, [run], run)
+    assert "goes on from its checkpoint" in said
+
+
 def test_only_the_newest_run_goes_on(folder, point, kept):
     folder.new_run(point).write_failure(by_the_user())
     assert interrupted_run(folder, point) is None
@@ -102,6 +133,21 @@ def test_other_timing_conditions_make_another_run(folder, point, kept, terms):
 def test_a_queues_run_is_left_to_the_queue(folder, point, kept):
     (kept.path / "job.json").touch()
     assert interrupted_run(folder, point) is None
+
+
+@pytest.mark.parametrize("failure", [None, by_the_user()])
+def test_heartbeats_are_removed_once_a_run_is_done(folder, point, monkeypatch, failure):
+    def attempt(run, processes):
+        run.write_sign(
+            Sign(rank=0, host="here", pid=1, phase="step", marks=1, moved=1.0, due=60.0, written=1.0)
+        )
+        yield run
+        return failure
+
+    monkeypatch.setattr("scalestudy.launch.local.run._attempt", attempt)
+    assert run_point(folder, point).ok is (failure is None)
+    (run,) = folder.runs(point.name)
+    assert bool(run.signs()) is (failure is not None)
 
 
 @pytest.fixture
@@ -130,6 +176,9 @@ def test_a_rank_that_left_no_word_is_told_as_it_was_seen(run):
 
 def test_workers_that_all_ended_well_without_a_result_have_failed(run):
     assert failure_of_end(run, None, 0.0, None).reason == "all workers ended, but there is no result"
+    run.checkpoint.touch()
+    run.ask_to_stop("rank 1 received SIGINT")
+    assert "(rank 1 received SIGINT)" in failure_of_end(run, None, 0.0, None).reason
 
 
 def test_a_run_that_was_removed_is_told_as_that(run):
@@ -234,8 +283,10 @@ def test_interfaces_that_a_private_network_has_not_are_overridden_and_said():
             [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
         )
     assert ast.literal_eval(output.stdout) == {
-        "GLOO_SOCKET_IFNAME": None, "HOROVOD_GLOO_IFACE": "lo", "NCCL_SOCKET_IFNAME": "lo",
-    }  # fmt: skip
+        "GLOO_SOCKET_IFNAME": None,
+        "HOROVOD_GLOO_IFACE": "lo",
+        "NCCL_SOCKET_IFNAME": "lo",
+    }
     assert "eth0" in output.stderr and "NCCL_SOCKET_IFNAME" not in output.stderr
 
 
@@ -266,8 +317,10 @@ def test_another_user_does_not_enter_it():
         output = subprocess.run(
             [sys.executable, "-c", program, own[NETWORK]],
             env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert output.stdout.strip() == "PermissionError", output.stderr
 
 
@@ -332,9 +385,14 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, **variables: 
     reached, networks = set(), {}
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")} | variables
     with subprocess.Popen(
-        [sys.executable, "-m", "scalestudy", "run", "study.toml", "--no-report"], cwd=folder, env=environment,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    ) as study:  # fmt: skip
+        [sys.executable, "-m", "scalestudy", "run", "study.toml", "--no-report"],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as study:
         launcher = psutil.Process(study.pid)
         while study.poll() is None:  # no sleep: Gloo listens only until the other rank connects
             for process in launcher.children(recursive=True):

@@ -4,13 +4,13 @@ import time
 
 import pytest
 
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
 from scalestudy.launch.queue.base import QueueUnreachable, new_mark
 from scalestudy.launch.queue.jobs import cancel_jobs, find_orphans
 from scalestudy.launch.status import study_status
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import parse_study
-from scalestudy.study.records import JobRecord
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import JobRecord
+from scalestudy.store.study_folder import StudyFolder
 
 TEXT = 'task = "cnn"\n[launch]\non = "slurm"\nsite = "here"\n[sweep]\nworkers = [1]\nseed = 0\n'
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scalestudy.config.parse import parse_study
 from scalestudy.launch.queue.layout import allocation, expand_for, layout
-from scalestudy.study.parse import parse_study
 from scalestudy.util.errors import UserError
 from sites import point, site
 

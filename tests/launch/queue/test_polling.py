@@ -21,10 +21,10 @@ from scalestudy.launch.queue.polling import (
 from scalestudy.launch.queue.submit import Submission, next_submission
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.status import study_status
-from scalestudy.study.launcher_process import LauncherProcess
-from scalestudy.study.records import JobRecord
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.launcher_process import LauncherProcess
+from scalestudy.store.records import JobRecord
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
 
 PENDING = {"1": JobView(job="1", state="PENDING", reason="Priority")}
 RUNNING = {"1": JobView(job="1", state="RUNNING", nodes="node1")}

@@ -133,9 +133,11 @@ def test_apptainer_sees_the_gpus_and_the_studys_folders():
 
 def test_singularity_with_overlays_and_binds_of_the_site():
     container = Container(
-        image="$IMAGES/a.sif", runtime="singularity", binds=("$SCRATCH:/scratch",),
+        image="$IMAGES/a.sif",
+        runtime="singularity",
+        binds=("$SCRATCH:/scratch",),
         overlay=("/o.ext3:ro", "$SCRATCH/p.sqf:ro"),
-    )  # fmt: skip
+    )
     found = " ".join(container_command(container, [], gpus=True))
     assert found == (
         'singularity exec --nv --bind "$SCRATCH":/scratch --overlay /o.ext3:ro '
@@ -228,16 +230,39 @@ def started(script: str) -> str:
 
 def test_a_job_asks_for_what_its_layout_says():
     on = site(
-        partition="gpu", account="me", qos="high", constraint="[a|b]", gpus_per_node=4, cpus_per_node=32,
-        memory_per_node="180G", gpu_request="--gres=gpu:v100:{gpus}", time_limit="1-02:00:00",
-        exclusive=False, directives=("--reservation=two words", "--nodelist=n1"),
-    )  # fmt: skip
+        partition="gpu",
+        account="me",
+        qos="high",
+        constraint="[a|b]",
+        gpus_per_node=4,
+        cpus_per_node=32,
+        memory_per_node="180G",
+        gpu_request="--gres=gpu:v100:{gpus}",
+        time_limit="1-02:00:00",
+        exclusive=False,
+        directives=("--reservation=two words", "--nodelist=n1"),
+    )
     assert directives(job_script(job("horovod", 6, on))) == [
-        "--job-name=s-p", "--output=/studies/s/jobs/p.out", "--nodes=2", "--ntasks=6", "--ntasks-per-node=3",
-        "--cpus-per-task=8", "--time=1-02:00:00", "--requeue", "--open-mode=append", "--signal=B:USR1@120",
-        "--gres=gpu:v100:3", "--partition=gpu", "--account=me", "--qos=high", "--constraint=[a|b]",
-        "--mem=138240M", f"--comment={MARK}", '--reservation="two words"', "--nodelist=n1",
-    ]  # fmt: skip
+        "--job-name=s-p",
+        "--output=/studies/s/jobs/p.out",
+        "--nodes=2",
+        "--ntasks=6",
+        "--ntasks-per-node=3",
+        "--cpus-per-task=8",
+        "--time=1-02:00:00",
+        "--requeue",
+        "--open-mode=append",
+        "--signal=B:USR1@120",
+        "--gres=gpu:v100:3",
+        "--partition=gpu",
+        "--account=me",
+        "--qos=high",
+        "--constraint=[a|b]",
+        "--mem=138240M",
+        f"--comment={MARK}",
+        '--reservation="two words"',
+        "--nodelist=n1",
+    ]
 
 
 def test_a_short_job_is_signalled_half_way():

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from scalestudy.launch.queue.containers import Container
-from scalestudy.launch.queue.script import JobScript
-from scalestudy.study.records import JobRecord
-from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.launch.queue.job import JobScript
+from scalestudy.store.records import JobRecord
+from scalestudy.store.run_folder import RunFolder, write_point
 from sites import MARK, job, job_script, site
 
 pytestmark = pytest.mark.slow
@@ -24,8 +24,9 @@ SKIP_TO_PYTHON = 'while [[ $1 != env && $1 != */python ]]; do shift; done\nexec 
 NAMES = st.text(
     st.characters(exclude_characters="\0/", exclude_categories=["Cs"])
     | st.sampled_from("'\"$`\\ \n%*~#&;(){}"),
-    min_size=1, max_size=30,
-).filter(lambda name: name not in (".", "..") and len(name.encode()) < 200)  # fmt: skip
+    min_size=1,
+    max_size=30,
+).filter(lambda name: name not in (".", "..") and len(name.encode()) < 200)
 
 
 @dataclass

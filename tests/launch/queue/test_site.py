@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scalestudy.config.keys import SITE_KEYS
+from scalestudy.config.parse import parse_study
 from scalestudy.launch.queue.layout import layout
 from scalestudy.launch.queue.site import (
     Site,
@@ -17,9 +19,7 @@ from scalestudy.launch.queue.site import (
     notation,
     seconds,
 )
-from scalestudy.study.keys import SITE_KEYS
-from scalestudy.study.parse import parse_study
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 from sites import EXAMPLES, point, site
 
@@ -105,9 +105,9 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
         ("\npartitoin = 'x'", ("`partitoin` (here.toml, line 3)", "Did you mean `partition`?")),
         ("[container]\nimage = 'a'\noverlays = 'b'", ("`overlays` (here.toml, line 4)", "`overlay`")),
         ("gpus_per_node = '2'", ("a valid integer for gpus_per_node", '"2" (here.toml, line 2)')),
-        ("modules = 'x'", ("a list of quoted texts for modules", "line 2")),
+        ("modules = 'x'", ("a list of strings for modules", "line 2")),
         ("modules = ['x', 3]", ("a valid string for modules", "line 2")),
-        ("proxies = 'x'", ("a table of quoted texts for proxies", "line 2")),
+        ("proxies = 'x'", ("a table of strings for proxies", "line 2")),
         ("time_limit = '1h'", ('"1:30:00"', '"1h" (here.toml, line 2)')),
         ("memory_per_node = '180 GB/s'", ("an amount of memory", "line 2")),
         ("gpu_request = '--gres=gpu:{gpus}\\n'", ("{gpus}", "line 2")),
@@ -134,7 +134,7 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
         ("signal_lead = 5", ("greater than or equal to 10", "line 2")),
         ("partition = ", ("valid TOML", "line 2")),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_named_with_its_line(folder, text, told):
     message = refusal(folder, text)
     for part in told:
@@ -205,10 +205,18 @@ def test_a_limit_is_never_written_shorter_than_it_is(total):
 @pytest.mark.parametrize(
     ("text", "minutes"),
     [
-        ("90", 90), ("90:30", 90.5), ("30:00", 30), ("1:30:00", 90), ("100:00:00", 6000), ("2-12", 3600),
-        ("2-12:30", 3630), ("2-12:30:15", 3630.25), ("0-1", 60), (" 00:10:00 ", 10),
+        ("90", 90),
+        ("90:30", 90.5),
+        ("30:00", 30),
+        ("1:30:00", 90),
+        ("100:00:00", 6000),
+        ("2-12", 3600),
+        ("2-12:30", 3630),
+        ("2-12:30:15", 3630.25),
+        ("0-1", 60),
+        (" 00:10:00 ", 10),
     ],
-)  # fmt: skip
+)
 def test_times_are_read_as_slurm_takes_them(text, minutes):
     assert seconds(text) == 60 * minutes
 

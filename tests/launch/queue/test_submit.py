@@ -12,13 +12,13 @@ from scalestudy.launch.base import Options, Overview, PointStatus
 from scalestudy.launch.pbs import PBS
 from scalestudy.launch.queue.base import (
     UNKNOWN,
-    JobMark,
     QueueRefused,
     QueueUnreachable,
     new_mark,
     read_mark,
     study_digest,
 )
+from scalestudy.launch.queue.job import JobMark
 from scalestudy.launch.queue.submit import (
     Submission,
     goes_on,
@@ -27,10 +27,10 @@ from scalestudy.launch.queue.submit import (
     submit,
 )
 from scalestudy.launch.slurm import SLURM
-from scalestudy.study.records import Failure, JobRecord
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.state import how_it_failed, state_of_runs
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.records import Failure, JobRecord
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.state import how_it_failed, state_of_runs
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, ScalestudyError
 from sites import site
 
@@ -88,8 +88,9 @@ def by_files(folder: StudyFolder) -> dict[str, str]:
 
 def left_behind(folder: StudyFolder) -> set[str]:
     return {path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*")} - {
-        "study.json", "study.toml",
-    }  # fmt: skip
+        "study.json",
+        "study.toml",
+    }
 
 
 def failed(folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 1) -> PointStatus:
@@ -109,8 +110,9 @@ def test_every_run_knows_its_job_and_every_script_its_run(folder: StudyFolder, p
     assert submitted(folder, ONE, TWO) == (["101", "102"], None)
     records = [folder.runs(name)[0].job() for name in (ONE, TWO)]
     assert [(job.job, job.site, job.cluster, job.attempt) for job in records if job] == [
-        ("101", "here", "test", 1), ("102", "here", "test", 1),
-    ]  # fmt: skip
+        ("101", "here", "test", 1),
+        ("102", "here", "test", 1),
+    ]
     assert len({job.submission for job in records if job} | {""}) == 3
     script = folder.path / "jobs" / f"{TWO}.sh"
     assert f"run={folder.runs(TWO)[0].path.absolute()}\n" in script.read_text()

@@ -7,8 +7,8 @@ import pytest
 
 from scalestudy.launch.queue import wrapper
 from scalestudy.measure import hang_detection
-from scalestudy.study.records import Sign
-from scalestudy.study.run_folder import RunFolder, write_point
+from scalestudy.store.records import JobRecord, Sign
+from scalestudy.store.run_folder import RunFolder, write_point
 from sites import job, site
 
 pytestmark = pytest.mark.slow
@@ -56,6 +56,25 @@ def test_a_heartbeat_grants_its_own_time_and_those_of_an_earlier_job_are_gone(ru
     assert run.hang() is None
 
 
+@pytest.mark.parametrize(("work_done", "kept"), [("touch result.json", False), ("exit 3", True)])
+def test_heartbeats_are_removed_once_a_run_is_done(run, work_done, kept):
+    work(run, f"mkdir signs; touch signs/0.json; {work_done}")
+    assert (run.path / "signs").exists() is kept
+
+
 def test_a_command_that_is_not_there_ends_the_job(run):
     assert wrapper.main(["slurm", "1", "0", str(run.path), "/no/such"]) == 127
     assert run.exit_code() == 127
+
+
+def test_a_job_records_what_it_holds_from_start_to_end(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_CPUS_PER_NODE", "4(x2),2")
+    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "2")
+    monkeypatch.setenv("SLURM_JOB_START_TIME", "1000")
+    monkeypatch.setenv("SCALESTUDY_SUBMISSION", "s")
+    run.write_job(JobRecord(job="7", submission="s", submitted=1.0, site="here", script="x.sh"))
+    assert work(run, "exit 3") == 3
+    (held,) = run.allocations().jobs
+    assert (held.job, held.nodes, held.cores, held.gpus, held.began) == ("7", 3, 10, 6, 1000.0)
+    assert held.ended is not None and held.ended > held.began

@@ -1,7 +1,6 @@
 """A report format with one line."""
 
-from scalestudy.analysis.findings import Findings
-from scalestudy.report.formats import Format, Medium
+from scalestudy import Findings, Format, Medium
 
 
 def one_line(findings: Findings, medium: Medium) -> str:

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from scalestudy.data.sources.base import Contents, digest
-from scalestudy.data.types import Sample
-from scalestudy.study.settings import DataSettings
+from scalestudy import Contents, DataSettings, Sample, digest
 
 
 class Stripes:

@@ -5,8 +5,8 @@ import keras
 kind = "classes"
 data = "brought:60"
 train = {"epochs": 10, "batch_size": 10, "learning_rate": 0.02}
-loss = "sparse_categorical_crossentropy"
-metrics = ["accuracy"]
+loss = "brought"
+metrics = ["brought"]
 
 
 def model(data):

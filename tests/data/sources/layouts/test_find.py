@@ -2,15 +2,14 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_settings import data_of
+from scalestudy.config.settings import LAYOUTS as SAID
 from scalestudy.data.sources.layouts.find import LAYOUTS, list_folder
-from scalestudy.study.settings import DataSettings
 from scalestudy.util.errors import UserError
 
 
@@ -54,8 +53,7 @@ def test_splits_of_two_layouts(mask_folder, class_folder):
 
 
 def test_every_layout_that_is_recognised_can_be_said():
-    said = get_args(get_args(DataSettings.model_fields["layout"].annotation)[0])
-    assert set(said) == {layout.name for layout in LAYOUTS if not layout.keys}
+    assert set(SAID) == {layout.name for layout in LAYOUTS.items() if not layout.keys}
 
 
 FOLDERS = ["images", "masks", "train", "val", "test", "train_images", "train_masks", "gt", "cat", "dog", "p1"]

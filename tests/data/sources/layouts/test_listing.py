@@ -5,7 +5,7 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.sources.layouts.find import list_folder
-from scalestudy.data.splits.split import stored_split
+from scalestudy.data.split import stored_split
 from scalestudy.util.errors import UserError
 
 

@@ -2,10 +2,12 @@
 
 import json
 
+import polars as pl
 import pytest
 
 from data_settings import data_of
 from scalestudy.data.sources.layouts.find import list_table
+from scalestudy.data.sources.layouts.table import _read_table
 from scalestudy.util.errors import UserError
 
 LABELS = "image_id,label\na1.png,cat\na2.png,dog\na3.png,cat\n"
@@ -157,3 +159,11 @@ def test_masks_are_taken_where_their_column_is_said_and_classes_where_none_is(ta
     tree("drawn/m{}.png")
     assert listed(root).kind == "classes"
     assert listed(root, mask_column="mask").kind == "masks"
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.parquet"])
+def test_of_a_wide_table_only_columns_with_a_meaning_are_read(tmp_path, name):
+    columns = {"file": ["1.png"], "label": ["a"], **{f"c{number}": ["1"] for number in range(100)}}
+    frame = pl.DataFrame(columns)
+    (frame.write_csv if name.endswith("csv") else frame.write_parquet)(tmp_path / name)
+    assert sorted(_read_table(tmp_path / name, ["label", "file"]).columns) == ["file", "label"]

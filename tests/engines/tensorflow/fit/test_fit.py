@@ -79,11 +79,16 @@ def test_shuffling_dropout_normalisation_weights_validation_and_rates_are_those_
 
     def make():
         between = [
-            keras.layers.BatchNormalization(synchronized=True), keras.layers.Dropout(0.3),
-            keras.layers.GaussianNoise(0.2), keras.layers.GaussianDropout(0.1),
-            keras.layers.AlphaDropout(0.1), keras.layers.Dropout(0.1, noise_shape=(None, 1)),
-            keras.layers.Reshape((4, 2)), keras.layers.SpatialDropout1D(0.2), keras.layers.Flatten(),
-        ]  # fmt: skip
+            keras.layers.BatchNormalization(synchronized=True),
+            keras.layers.Dropout(0.3),
+            keras.layers.GaussianNoise(0.2),
+            keras.layers.GaussianDropout(0.1),
+            keras.layers.AlphaDropout(0.1),
+            keras.layers.Dropout(0.1, noise_shape=(None, 1)),
+            keras.layers.Reshape((4, 2)),
+            keras.layers.SpatialDropout1D(0.2),
+            keras.layers.Flatten(),
+        ]
         return classifier(between=between, metrics=["accuracy"], weighted_metrics=["accuracy"])
 
     class Falling(keras.callbacks.LearningRateScheduler):
@@ -95,10 +100,18 @@ def test_shuffling_dropout_normalisation_weights_validation_and_rates_are_those_
 
     assert_same(
         both(
-            session, make, X, Y, batch_size=8, shuffle=True, class_weight={0: 3.0, 1: 0.5},
-            validation_split=0.2, validation_freq=2, callbacks=[Falling],
+            session,
+            make,
+            X,
+            Y,
+            batch_size=8,
+            shuffle=True,
+            class_weight={0: 3.0, 1: 0.5},
+            validation_split=0.2,
+            validation_freq=2,
+            callbacks=[Falling],
         )
-    )  # fmt: skip
+    )
     assert drawn[0] == drawn[1]  # the script's random state is untouched
 
 
@@ -328,3 +341,16 @@ def test_what_cannot_be_shared_is_refused_by_name(session):
     ):
         with pytest.raises(UserError, match=words):
             session.fit(model, X, Y, per_worker=False, verbose=0)
+
+
+@pytest.mark.parametrize(("updates", "told"), [(54, "58 %"), (460, None)])
+def test_a_training_too_short_for_its_moving_statistics_is_warned_of(capsys, updates, told):
+    import keras
+
+    from scalestudy.engines.tensorflow.fit.session import warn_of_moving_statistics
+
+    model = classifier(between=[keras.layers.BatchNormalization()])
+    model.optimizer.iterations.assign(updates)
+    warn_of_moving_statistics(model)
+    printed = capsys.readouterr().out
+    assert (f"{updates} updates" in printed and told in printed) if told else not printed

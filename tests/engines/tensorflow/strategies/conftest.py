@@ -11,7 +11,7 @@ from few_digits import few_digits
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory):
     """A prepared set of digits, 120 of them for training, and its split file."""
-    from scalestudy.data.splits.split import stored_split
+    from scalestudy.data.split import stored_split
     from scalestudy.data.store.prepare import prepare
 
     folder = tmp_path_factory.mktemp("cache")
@@ -22,22 +22,34 @@ def digits(tmp_path_factory):
 @pytest.fixture(scope="session")
 def make_run(digits, tmp_path_factory):
     """Make the folder of a run: make_run(implementation, workers)."""
-    from scalestudy.study.point import Point
-    from scalestudy.study.run_folder import RunFolder, write_point
+    from scalestudy.config.point import Point
+    from scalestudy.store.run_folder import RunFolder, write_point
 
     prepared, split = digits
 
     def make(implementation: str, workers: int) -> RunFolder:
         train = {
-            "epochs": 2, "batch_size": 24, "batch": "global", "optimizer": "momentum",
-            "learning_rate": 0.05, "schedule": "constant",
-        }  # fmt: skip
-        point = Point.model_validate({
-            "name": f"{implementation}-w{workers}-s0", "study": "test", "task": "cnn",
-            "strategy": implementation, "workers": workers, "seed": 0,
-            "terms": {"implementation": implementation}, "data": {"source": "digits"}, "train": train,
-            "files": {"prepared": str(prepared.path), "split": str(split.path)},
-        })  # fmt: skip
+            "epochs": 2,
+            "batch_size": 24,
+            "batch": "global",
+            "optimizer": "momentum",
+            "learning_rate": 0.05,
+            "schedule": "constant",
+        }
+        point = Point.model_validate(
+            {
+                "name": f"{implementation}-w{workers}-s0",
+                "study": "test",
+                "task": "cnn",
+                "strategy": implementation,
+                "workers": workers,
+                "seed": 0,
+                "terms": {"implementation": implementation},
+                "data": {"source": "digits"},
+                "train": train,
+                "files": {"prepared": str(prepared.path), "split": str(split.path)},
+            }
+        )
         folder: Path = tmp_path_factory.mktemp(point.name) / "run-1"
         folder.mkdir()
         write_point(folder / "point.json", point)

@@ -70,9 +70,3 @@ def test_all_ranks_stop_where_one_cannot_go_on(others, mine, said):
             return values + np.int64(others)
 
     assert trial.any_rank(Others(0, 2), mine) is said
-
-
-def test_copies_are_timed_between_each_two_devices(framework):
-    names = [device.name for device in framework.config.list_logical_devices("CPU")][:2]
-    for source, target in (names, names[::-1]):
-        assert trial.copy_seconds(TensorFlowTrial(), source, target, 65536) > 0

@@ -10,10 +10,13 @@ pytestmark = pytest.mark.engine
 @pytest.mark.parametrize(
     ("communication", "device", "told"),
     [
-        ("auto", "gpu", "nccl"), ("auto", "cpu", "auto"), ("ring", "gpu", "ring"), ("ring", "cpu", "ring"),
+        ("auto", "gpu", "nccl"),
+        ("auto", "cpu", "auto"),
+        ("ring", "gpu", "ring"),
+        ("ring", "cpu", "ring"),
         ("nccl", "gpu", "nccl"),
     ],
-)  # fmt: skip
+)
 def test_on_gpus_nccl_is_asked_for_unless_the_study_says_otherwise(
     framework, monkeypatch, communication, device, told
 ):

@@ -19,10 +19,13 @@ SECRET = "0123abcd" * 8
 def place(rank: int, counts: list[int], **changes) -> Placement:
     nodes = [node for node, count in enumerate(counts) for _ in range(count)]
     values = {
-        "local_rank": nodes[:rank].count(nodes[rank]), "local_size": counts[nodes[rank]],
-        "node_rank": nodes[rank], "hosts": tuple(f"n{node}" for node in nodes), "source": "slurm",
+        "local_rank": nodes[:rank].count(nodes[rank]),
+        "local_size": counts[nodes[rank]],
+        "node_rank": nodes[rank],
+        "hosts": tuple(f"n{node}" for node in nodes),
+        "source": "slurm",
         "port": 20000,
-    }  # fmt: skip
+    }
     return Placement(rank, len(nodes), **{**values, **changes})
 
 
@@ -206,9 +209,10 @@ def test_who_has_the_secret_reads_writes_and_deletes(served):
 def test_on_one_node_it_listens_at_the_loopback_alone(served):
     port, _ = served
     listening = [
-        each.laddr.ip for each in psutil.Process().net_connections("inet") if each.status == "LISTEN"
-        and each.laddr.port == port
-    ]  # fmt: skip
+        each.laddr.ip
+        for each in psutil.Process().net_connections("inet")
+        if each.status == "LISTEN" and each.laddr.port == port
+    ]
     assert listening == ["127.0.0.1"]
 
 

@@ -1,0 +1,164 @@
+"""A larger global batch on more workers: its cause and cure, the samples that it needs."""
+
+from dataclasses import replace
+
+import synthetic
+from curves import TARGET, learning
+from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.larger_batch import samples_needed
+
+
+def runs_of(qualities, strategy="native", seeds=3, **options):
+    noise = (-0.001, 0.0, 0.001)
+    return [
+        synthetic.run(
+            strategy, workers, seed, quality=quality + noise[seed], throughput=100 * workers**0.9, **options
+        )
+        for workers, quality in qualities.items()
+        for seed in range(seeds)
+    ]
+
+
+def study(runs, **options):
+    return analyse("made", runs, **options)
+
+
+def test_a_worse_row_states_its_batch_its_updates_and_the_command_that_searches_a_recipe():
+    sentences = study(runs_of({1: 0.95, 4: 0.95, 8: 0.80, 16: 0.70})).advice.sentences
+    cause = next(sentence for sentence in sentences if "global batch" in sentence)
+    assert "8 times that of 1" in cause
+    assert "42 updates instead of 372" in cause
+    assert "`scalestudy recipe STUDY --workers 8,16`" in cause
+
+
+def test_a_variant_that_cures_it_is_named_instead():
+    rule = "train.learning_rate_scaling"
+    runs = [
+        *runs_of({1: 0.95, 8: 0.80}, swept={rule: "none"}),
+        *runs_of({1: 0.95, 8: 0.95}, swept={rule: "linear"}),
+    ]
+    cause = next(sentence for sentence in study(runs).advice.sentences if "global batch" in sentence)
+    assert cause.endswith("With train.learning_rate_scaling = linear, 8 workers are no worse.")
+
+
+def test_an_equal_global_batch_is_no_cause():
+    runs = [
+        replace(run, result=run.result.model_copy(update={"global_batch": 16}))
+        for run in runs_of({1: 0.95, 8: 0.80})
+    ]
+    assert not any("global batch" in sentence for sentence in study(runs).advice.sentences)
+
+
+def test_virtual_workers_alone_answer_up_to_which_number_quality_holds():
+    qualities = {1: 0.95, 2: 0.95, 8: 0.95, 16: 0.80, 32: 0.7}
+    found = study(runs_of(qualities, "virtual"))
+    assert found.advice.headline.startswith("Quality holds up to 8 workers; on 16: worse by")
+    whole = study(runs_of({1: 0.95, 2: 0.95, 8: 0.95}, "virtual"))
+    assert whole.advice.headline == "Quality holds up to 8 workers."
+    none = study(runs_of({1: 0.95, 2: 0.8}, "virtual"))
+    assert none.advice.headline.startswith("Quality holds on no larger number")
+
+
+def test_beside_timed_workers_virtual_ones_add_a_sentence():
+    advice = study([*runs_of({1: 0.95, 2: 0.95}), *runs_of({1: 0.95, 8: 0.95, 16: 0.8}, "virtual")]).advice
+    assert advice.choice is not None
+    assert any(sentence.startswith("Quality holds up to 8 workers; on 16") for sentence in advice.sentences)
+
+
+def test_of_several_variants_the_one_that_holds_furthest_answers():
+    rule = "train.learning_rate_scaling"
+    runs = [
+        *runs_of({1: 0.95, 8: 0.80}, "virtual", swept={rule: "none"}),
+        *runs_of({1: 0.95, 8: 0.95}, "virtual", swept={rule: "linear"}),
+    ]
+    advice = study(runs).advice
+    assert advice.headline.startswith(
+        "Quality holds up to 8 workers with train.learning_rate_scaling = linear"
+    )
+    assert any("no larger number" in sentence and "none" in sentence for sentence in advice.sentences)
+
+
+def critical(counts, **options):
+    runs = [learning("virtual", n, seed, 4000 * (1 + n / 10), **options) for n in counts for seed in range(2)]
+    return samples_needed(study(runs, target_quality=TARGET).rows)
+
+
+def test_samples_and_the_critical_batch_are_stated_with_a_prediction():
+    *needed, last = critical([1, 2, 4, 8])
+    assert needed[-1].startswith("virtual on 8 workers: 1.6")
+    assert "164 (158 to 170)" in last, "160, but for the curve between two evaluations"
+    assert "16 workers, 2.3" in last
+    assert "does not fit" not in last
+
+
+def test_three_batches_are_refused_with_the_runs_to_add():
+    assert "add 8 workers" in critical([1, 2, 4])[-1]
+    assert "train for more epochs" in critical([1, 2, 4, 32], epochs=8)[-1]
+
+
+def test_runs_that_never_arrive_are_counted():
+    assert "0 of 2 runs reached" in critical([1, 2, 32], epochs=8)[1]
+
+
+def advice_of(needed):
+    """The advice if all reach the target after `needed` samples, and end with the same quality."""
+    runs = []
+    for workers, samples in needed.items():
+        for seed in range(3):
+            run = learning(
+                "native", workers, seed, samples * (1 + 0.01 * seed), 40, throughput=95.0 * workers
+            )
+            seconds = 40_000 / run.result.throughput
+            times = {"wall_seconds": seconds, "training_seconds": seconds, "phases": {"training": seconds}}
+            runs.append(replace(run, result=run.result.model_copy(update=times | {"quality": 0.999})))
+    return study(runs, target_quality=TARGET).advice
+
+
+def test_a_row_that_is_fast_but_needs_three_times_the_samples_is_not_chosen():
+    found = advice_of({1: 4000, 4: 4000, 8: 12_000}).decision
+    assert found.choice.workers == 4
+    assert [(row.key.workers, row.why) for row in found.passed_over] == [(8, "samples")]
+    same = advice_of({1: 4000, 4: 4000, 8: 4000})
+    assert same.choice.workers == 8
+    assert same.sentences[0].startswith("It is 8 times as useful as native on 1 worker: it needs 1 times")
+
+
+def test_a_rule_that_cures_8_workers_but_not_14_chooses_8():
+    rule = "train.learning_rate_scaling"
+    rates = {1: 100, 8: 760, 14: 1300}
+    runs = [
+        synthetic.run(
+            "native",
+            n,
+            seed,
+            quality=quality + 0.001 * seed,
+            throughput=rates[n],
+            samples=10**6,
+            swept={rule: name},
+        )
+        for name, qualities in (("none", {1: 0.95, 8: 0.7, 14: 0.5}), ("linear", {1: 0.95, 8: 0.95, 14: 0.8}))
+        for n, quality in qualities.items()
+        for seed in range(3)
+    ]
+    found = study(runs).advice.decision
+    assert (found.choice.workers, found.choice.swept, found.provisional) == (8, {rule: "linear"}, ())
+
+
+def test_a_rate_that_was_tuned_on_8_workers_but_not_on_one_is_provisional():
+    rate = "train.learning_rate"
+
+    def runs(values):
+        return [
+            synthetic.run(
+                "native", n, s, quality=0.95 + 0.001 * s, throughput=100 * n, samples=10**6, swept={rate: r}
+            )
+            for n, rates in values.items()
+            for r in rates
+            for s in range(3)
+        ]
+
+    unequal = study(runs({1: [0.001], 8: [0.001, 0.002, 0.004]})).advice
+    assert unequal.decision.provisional == ("unequal-tuning",)
+    assert "more settings were tried on 8 than on 1" in unequal.headline
+    equal = study(runs({1: [0.001, 0.002], 8: [0.001, 0.002]})).advice
+    assert "unequal-tuning" not in equal.decision.provisional

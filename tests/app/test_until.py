@@ -1,0 +1,250 @@
+"""`run --until decided`: what is timed and trained, limits, and going on after an interruption."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import synthetic_result
+from few_digits import few_digits
+from scalestudy.analysis.next_runs import MOST_BLOCKS, MOST_DISTURBED
+from scalestudy.app.listener import Listener
+from scalestudy.app.run import Interrupted
+from scalestudy.app.survey import Request, request_of
+from scalestudy.app.until import Until, dry_run_until_decided, run_until_decided
+from scalestudy.engines.tensorflow import horovod_build
+from scalestudy.launch.environments import refuse_missing_software
+from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util.errors import UserError
+
+TEXT = 'task = "cnn"\n[sweep]\nstrategy = ["native", "horovod"]\nworkers = [1, 2]\nseed = [0, 1, 2]\n'
+
+
+@pytest.fixture
+def request_(tmp_path: Path, launcher, monkeypatch) -> Request:
+    """Two strategies on one and two workers; two workers take 0.6 of the time of one, horovod 5 % more."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    launcher.wall = lambda point: (
+        100 * (0.6 if point.workers == 2 else 1) * (1.05 if point.strategy == "horovod" else 1)
+    )
+    launcher.quality = lambda point: 0.75 + 0.001 * (point.seed % 3)
+    file = tmp_path / "study.toml"
+    file.write_text(TEXT)
+    return request_of(file)
+
+
+def rows_run(launcher) -> Counter:
+    """How often each row was timed or trained."""
+    return Counter(
+        (point.strategy, point.workers, "timed" if point.timing else "trained") for point in launcher.points
+    )
+
+
+def test_rows_are_timed_first_and_only_the_candidate_and_its_reference_are_trained(request_, launcher):
+    result = run_until_decided(request_, Until())
+    counts = rows_run(launcher)
+    assert {row for row in counts if row[2] == "trained"} == {
+        ("native", 1, "trained"),
+        ("native", 2, "trained"),
+    }
+    assert counts["native", 1, "trained"] == counts["native", 2, "trained"] == 3
+    assert all(counts[strategy, workers, "timed"] for strategy in ("native", "horovod") for workers in (1, 2))
+    kinds = [point.timing for point in launcher.points]
+    assert kinds == sorted(kinds, reverse=True)
+    decision = result.advice.decision
+    assert (decision.choice.strategy, decision.choice.workers, decision.provisional) == ("native", 2, ())
+    assert all(point.why for point in launcher.points)
+
+
+def test_times_of_trainings_are_computed_from_timing_runs(request_, launcher):
+    rows = {(row.strategy, row.workers): row for row in run_until_decided(request_, Until()).findings.rows}
+    assert rows["horovod", 2].wall_seconds.value == pytest.approx(63)
+    assert rows["horovod", 2].runs == rows["horovod", 2].timings == 2
+    assert rows["horovod", 2].quality.value == rows["native", 2].quality.value  # equal updates
+
+
+def test_a_row_that_costs_too_much_is_not_trained(request_, launcher):
+    launcher.wall = lambda point: 100 / (1 if point.workers == 1 else 1.1)
+    decision = run_until_decided(request_, Until()).advice.decision
+    assert (decision.kind, decision.choice.workers, decision.provisional) == ("stay", 1, ())
+    assert [row for row in rows_run(launcher) if row[1] == 2 and row[2] == "trained"] == []
+
+
+def test_a_row_that_learns_worse_is_left_after_few_seeds(request_, launcher):
+    launcher.quality = lambda point: 0.75 - 0.2 * (point.workers == 2) + 0.001 * (point.seed % 3)
+    decision = run_until_decided(request_, Until()).advice.decision
+    assert (decision.choice.workers, decision.provisional) == (1, ())
+    assert rows_run(launcher)["native", 2, "trained"] == 2
+
+
+def test_one_training_speaks_for_all_rows_of_one_global_batch(request_, launcher):
+    file = request_.base / "global.toml"
+    file.write_text(TEXT.replace("[sweep]", '[train]\nbatch = "global"\n[sweep]'))
+    result = run_until_decided(request_of(file), Until())
+    assert [row for row in rows_run(launcher).elements() if row[2] == "trained"] == [("native", 2, "trained")]
+    decision = result.advice.decision
+    assert (decision.choice.workers, decision.provisional) == (2, ())
+    assert all(verdict.kind in ("reference", "no-worse") for verdict in decision.verdicts.values())
+
+
+def test_strategies_with_other_updates_are_each_trained(request_, launcher, monkeypatch):
+    made = synthetic_result.result_of
+
+    def result_of(point, *args):
+        result = made(point, *args)
+        if result.timing is None or point.strategy != "horovod" or point.workers != 2:
+            return result
+        timing = result.timing.model_copy(update={"losses": [0.9, 0.81, 0.72, 0.63]})
+        return result.model_copy(update={"timing": timing})
+
+    monkeypatch.setattr(synthetic_result, "result_of", result_of)
+    launcher.quality = lambda point: 0.75 - 0.2 * (point.name.startswith("native-w2")) + 0.001 * point.seed
+    decision = run_until_decided(request_, Until()).advice.decision
+    assert (decision.choice.strategy, decision.choice.workers, decision.provisional) == ("horovod", 2, ())
+    assert rows_run(launcher)["native", 2, "trained"] == 2
+
+
+def test_an_interrupted_study_goes_on_where_it_was(request_, launcher):
+    whole = run_until_decided(request_, Until()).advice.decision
+    names = [point.name for point in launcher.points]
+    launcher.points.clear()
+    again = Request(request_.study, request_.text, request_.base, request_.target.with_name("again"))
+    launcher.interrupt = names[-2]
+    with pytest.raises(Interrupted):
+        run_until_decided(again, Until())
+    launcher.interrupt = None
+    decision = run_until_decided(again, Until()).advice.decision
+    assert decision.choice == whole.choice
+    assert sorted({point.name for point in launcher.points}) == sorted(names)
+    done = len(launcher.points)
+    run_until_decided(again, Until())
+    assert len(launcher.points) == done
+
+
+def test_a_row_whose_cores_other_programs_used_is_timed_again(request_, launcher):
+    launcher.disturb = {"native-w2-s0-timing", "horovod-w2-s0-timing"}
+    launcher.wall = lambda point: 100 if point.workers == 1 else 200 if point.name in launcher.disturb else 60
+    decision = run_until_decided(request_, Until(budget=10)).advice.decision
+    assert decision.choice.workers == 2
+    assert decision.price.seconds.value == pytest.approx(60)
+
+
+def test_on_a_machine_that_stays_busy_disturbed_times_count_in_the_end(request_, launcher):
+    rows = [(strategy, workers) for strategy in ("native", "horovod") for workers in (1, 2)]
+    launcher.disturb = {f"{name}-w{n}-s{seed}-timing" for name, n in rows for seed in range(26)}
+    assert run_until_decided(request_, Until(budget=10)).advice.decision.choice.workers == 2
+    counts = rows_run(launcher)
+    assert [counts[strategy, workers, "timed"] for strategy, workers in rows] == [MOST_DISTURBED] * 4
+
+
+def test_a_row_whose_runs_fail_is_given_up(request_, launcher):
+    launcher.fail = {
+        f"{row}-s{seed}{kind}"
+        for row in ("native-w2", "horovod-w2")
+        for seed in range(9)
+        for kind in ("", "-timing")
+    }
+    result = run_until_decided(request_, Until())
+    assert result.advice.decision.choice.workers == 1
+    assert max(rows_run(launcher).values()) <= 3
+
+
+def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher):
+    launcher.quality = lambda point: 0.75 + 0.05 * (-1) ** point.seed - 0.015 * (point.workers == 2)
+    heard = []
+
+    class Ear(Listener):
+        def note(self, text: str) -> None:
+            heard.append(text)
+
+    run_until_decided(request_, Until(seeds=4), listener=Ear())
+    assert rows_run(launcher)["native", 2, "trained"] <= 4
+    launcher.points.clear()
+    other = Request(request_.study, request_.text, request_.base, request_.target.with_name("other"))
+    run_until_decided(other, Until(budget=0.2), listener=Ear())  # 720 s of workers
+    spent = sum(
+        point.workers * launcher.wall(point) * (0.99 if point.timing else 1) for point in launcher.points
+    )
+    assert spent <= 720
+    assert heard[-1].startswith("Not decided")
+
+
+def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(request_, launcher):
+    launcher.wall = lambda point: (
+        100 if point.workers == 1 else (240 if point.seed % 2 else 60) * (1 + (point.strategy == "horovod"))
+    )
+    heard = []
+
+    class Ear(Listener):
+        def note(self, text: str) -> None:
+            heard.append(text)
+
+    decision = run_until_decided(request_, Until(budget=10), listener=Ear()).advice.decision
+    assert decision.kind == "uncertain"
+    assert rows_run(launcher)["native", 2, "timed"] == MOST_BLOCKS
+    assert heard[-1].startswith("Not decided") and "native on 2 workers" in heard[-1]
+
+
+def test_a_dry_run_names_the_next_runs_and_writes_nothing(request_, launcher):
+    texts = list(dry_run_until_decided(request_, Until()))
+    assert {text.strip() for text in texts} >= {"native-w1-s0-timing", "horovod-w2-s0-timing"}
+    assert not request_.target.exists()
+    launcher.interrupt = "native-w1-s0"
+    with pytest.raises(Interrupted):
+        run_until_decided(request_, Until())
+    before = StudyFolder.open(request_.target).points()
+    expected = list(dry_run_until_decided(request_, Until(budget=2)))[-1]
+    assert "saves" in expected and "at most 2.00 worker-hours" in expected
+    assert StudyFolder.open(request_.target).points() == before
+
+
+def test_virtual_workers_have_no_times_to_decide_by(request_, launcher):
+    file = request_.base / "study.toml"
+    file.write_text(TEXT.replace('"horovod"', '"virtual"'))
+    with pytest.raises(UserError, match="virtual"):
+        run_until_decided(request_of(file), Until())
+    assert launcher.points == []
+
+
+def test_the_grid_can_be_run_afterwards(request_, launcher):
+    from scalestudy.app.run import run_study
+
+    run_until_decided(request_, Until())
+    done = {point.name for point in launcher.points}
+    launcher.points.clear()
+    result = run_study(request_)
+    assert not {point.name for point in launcher.points} & done
+    assert {status.name for status in result.overview.points} >= done
+    assert all(row.runs - row.timings >= 3 for row in result.findings.rows)
+
+
+def test_rows_whose_library_is_not_installed_are_left_out(request_, launcher, monkeypatch):
+    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", refuse_missing_software)
+    monkeypatch.setattr(horovod_build, "library_file", lambda: None)
+    assert run_until_decided(request_, Until()).advice.decision.choice.strategy == "native"
+    assert {point.strategy for point in launcher.points} == {"native"}
+
+
+@pytest.mark.engine
+def test_a_real_study_is_timed_and_trained(tmp_path, monkeypatch):
+    """One worker only: its training is the choice, and takes about the time computed from its timing run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    file = tmp_path / "study.toml"
+    file.write_text(
+        f'task = "cnn"\n[data]\nsource = "{few_digits(tmp_path, 320)}"\n[train]\nepochs = 24\n'
+        '[launch]\ndevice = "cpu"\ncpus_per_worker = 1\n[sweep]\nstrategy = ["single"]\nworkers = 1\n'
+    )
+    result = run_until_decided(request_of(file), Until())
+    # Several, if other programs use the cores meanwhile.
+    *timings, trained = sorted(result.overview.points, key=lambda status: not status.point.timing)
+    timed = timings[0]
+    timing = timed.result.timing
+    assert (timing.training_epochs, timing.training_evaluations) == (24, 24)
+    assert 0 < timing.steps + timing.warm_up_steps <= timing.training_updates == trained.result.updates
+    assert timing.losses[0] == pytest.approx(2.3, abs=0.3)
+    assert timed.result.quality is None and not timed.run.model.exists()
+    assert trained.run.model.exists()
+    computed = next(run.result for run in result.findings.runs if run.result.name == timed.name)
+    assert computed.samples_processed == trained.result.samples_processed
+    assert computed.training_seconds > timed.result.training_seconds
+    assert result.advice.decision.choice.workers == 1

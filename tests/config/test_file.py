@@ -1,0 +1,247 @@
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from scalestudy.config.file import Study
+from scalestudy.config.parse import load_study
+from scalestudy.util.errors import UserError
+
+
+@pytest.fixture
+def load(tmp_path: Path):
+    def write_and_load(text: str) -> Study:
+        file = tmp_path / "study.toml"
+        file.write_text(text)
+        return load_study(file)
+
+    return write_and_load
+
+
+@pytest.fixture
+def refusal(load):
+    """Load a text that must be refused; return the message."""
+
+    def message(text: str) -> str:
+        with pytest.raises(UserError) as caught:
+            load(text)
+        assert re.search(r"study\.toml", str(caught.value))
+        return str(caught.value)
+
+    return message
+
+
+def test_five_lines_are_a_complete_study(load) -> None:
+    study = load(
+        'task = "unet"\n[sweep]\nstrategy = ["native", "horovod"]\nworkers = [1, 2, 4]\nseed = [0, 1]\n'
+    )
+    assert study.name == "study"
+    assert study.sweep.strategy == ("native", "horovod")
+    assert study.sweep.workers == (1, 2, 4)
+    assert study.train.epochs is None
+    assert study.launch.on == "local"
+
+
+def test_the_task_alone_is_a_study(load) -> None:
+    sweep = load('task = "cnn"').sweep
+    assert (sweep.strategy, sweep.workers, sweep.seed) == (("native",), (1, 2), (0, 1, 2))
+
+
+def test_any_key_can_be_swept_by_any_of_its_names(load) -> None:
+    spellings = ["batch_size = [8, 16]", '"train.batch_size" = [8, 16]', "train.batch_size = [8, 16]"]
+    for spelling in spellings:
+        assert load(f'task = "cnn"\n[sweep]\n{spelling}').sweep.other == {"train.batch_size": [8, 16]}
+    nested = load('task = "cnn"\n[sweep.train]\nbatch_size = [8, 16]\n')
+    assert nested.sweep.other == {"train.batch_size": [8, 16]}
+
+
+def test_a_single_value_in_the_sweep_is_a_list_of_one(load) -> None:
+    study = load(
+        'task = "cnn"\n[sweep]\nworkers = 2\nstrategy = "virtual"\nxla = true\nimage_size = [64, 32]\n'
+    )
+    assert study.sweep.workers == (2,)
+    assert study.sweep.other == {"train.xla": [True], "data.image_size": [[64, 32]]}
+
+
+def test_pairs_can_be_swept(load) -> None:
+    study = load('task = "cnn"\n[sweep]\nimage_size = [[64, 32], [32, 32]]')
+    assert study.sweep.other["data.image_size"] == [[64, 32], [32, 32]]
+
+
+def test_the_bare_seed_of_a_sweep_is_the_seed_of_the_runs(load) -> None:
+    study = load('task = "cnn"\n[sweep]\nseed = [7]\n"data.seed" = [1, 2]')
+    assert study.sweep.seed == (7,)
+    assert study.sweep.other == {"data.seed": [1, 2]}
+
+
+def test_strings_may_hold_home_and_variables(load, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("SET", "cells")
+    study = load('task = "unet"\n[data]\nsource = "~/data/${SET}-$SET"\ncache = "/x/$$SET"\n')
+    assert study.data.source == "/home/ada/data/cells-cells"
+    assert study.data.cache == "/x/$SET"
+
+
+def test_a_task_file_is_found_beside_the_study(load, tmp_path: Path) -> None:
+    (tmp_path / "my_task.py").touch()
+    assert load('task = "my_task.py"').task == str((tmp_path / "my_task.py").resolve())
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "parts"),
+    [
+        ('task = "unet"\n[train]\n\nepohcs = 3', 4, ["`epohcs`", "[train]", "Did you mean `epochs`?"]),
+        ('task = "unet"\n[train]\ncpus_per_worker = 3', 3, ["belongs in [launch]"]),
+        ('task = "unet"\n[data]\nwarmup_stepz = 3', 3, ["Did you mean `warmup_steps` in [train]?"]),
+        ('task = "unet"\n[launch]\npartition = "gpu"', 3, ["belongs in the site profile"]),
+        ('task = "unet"\n[launch]\nnodes = 2', 3, ["`workers`", "`tasks_per_node`"]),
+        ('task = "unet"\nepochs = 3', 2, ["the top of the file", "belongs in [train]"]),
+        ('[sweep]\ntask = "unet"', 2, ["belongs at the top"]),
+        ('task = "unet"\n[trian]\nepochs = 1', 2, ["Did you mean `train`?"]),
+        ('task = "unet"\ntrain = 3', 2, ["a section [train]"]),
+        ('task = "unet"\n[train]\nepochs = "8"', 3, ["a whole number above 0", '"8"', "without quotes"]),
+        ('task = "unet"\n[train]\nepochs = 0', 3, ["a whole number above 0", "Received 0"]),
+        ('task = "unet"\n[train]\nepochs = [1, 2]', 3, ["under [sweep]"]),
+        ('task = "unet"\n[train]\nxla = 1', 3, ["true or false"]),
+        ('task = "unet"\n[train]\nlearning_rate = nan', 3, ["a number above 0"]),
+        ('task = "unet"\n[train]\noptimizer = "adan"', 3, ['one of "sgd"', 'Did you mean "adam"?']),
+        ('task = "unet"\n[data]\nsource = 2020-01-01', 3, ["a string", "2020-01-01"]),
+        ('task = "unet"\n[data]\nvalidation = 1.0', 3, ['above 0 and below 1 or "given"']),
+        ('task = "unet"\n[data]\nimage_size = [64]', 3, ["a list of 2"]),
+        ('task = "unet"\n[sweep]\nworkers = []', 3, ["at least one value for workers"]),
+        ('task = "unet"\n[sweep]\nworkers = [\n1,\n2,\n1]', 3, ["each value of workers once"]),
+        ('task = "unet"\n[sweep]\nlearning_rate = [1,\n1.0]', 3, ["each value of train.learning_rate once"]),
+        (
+            'task = "unet"\n[sweep]\nworkers = [1,\n "2"]',
+            3,
+            ["a whole number above 0 and at most 100000 for workers"],
+        ),
+        ('task = "unet"\n[sweep]\nstrategy = "horovodd"', 3, ['Did you mean "horovod"?']),
+        ('task = "unet"\n[sweep]\nbatchsize = [1]', 3, ["Did you mean `batch_size`?"]),
+        ('task = "unet"\n[sweep]\nbatch_size = [1]\ntrain.batch_size = [2]', 4, ["once in [sweep]"]),
+        ('task = "unet"\n[sweep]\nbatch_size = {a = 1}', 3, ["known key"]),
+        ('task = "unet"\n[train]\nepochs = 3\n[sweep]\nepochs = [1, 2]', 5, ["[train]", "[sweep]"]),
+        ('task = "unet"\n[data]\nsource = ""', 3, ["for data.source", '""']),
+        ('task = "unet"\n[sweep]\nseed = [' + "0, " * 10_001 + "]", 3, ["10001 values of seed"]),
+        ('task = "unet"\n[data]\nlabel_pattern = "("', 3, ["a regular expression (missing )"]),
+        ('task = "unet"\n[data]\ncolours = {cell = "red"}', 3, ["a table of colours", '{"cell": "red"}']),
+        ('task = "unet"\n[data]\nsource = {cell = "red"}', 3, ["for data.source"]),
+        ('task = "unet"\n[launch]\nbucket_size = "32 MB"', 3, ['a size such as "32 MiB"', '"32 MB"']),
+        ('task = "uent"', 1, ['Did you mean "unet"?']),
+        ('\ntask = "missing.py"', 2, ["missing.py, which does not exist"]),
+        ('task = { a = "unet" }', 1, ["the path of a Python file"]),
+        ('task = "unet"\nname = "a/b"', 2, ["valid as a folder"]),
+        ('task = "unet"\n[data]\nsource = "$NOT_SET_ANYWHERE/x"', 3, ["NOT_SET_ANYWHERE", "export"]),
+        ('task = "unet"\n[train\nepochs = 1', 2, ["valid TOML"]),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_line(refusal, text: str, line: int, parts: list[str]) -> None:
+    message = refusal(text)
+    assert re.search(rf"\(study\.toml, line {line}[,)]", message)
+    for part in parts:
+        assert part in message
+
+
+def test_a_study_without_a_task_is_refused(refusal) -> None:
+    assert 'Write task = "unet" first.' in refusal("[train]\nepochs = 1")
+
+
+def test_a_missing_file_is_answered_with_the_command_that_writes_one(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="scalestudy init"):
+        load_study(tmp_path / "none.toml")
+
+
+def test_a_folder_and_a_binary_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="which is a folder"):
+        load_study(tmp_path)
+    (tmp_path / "image.toml").write_bytes(b"\x89PNG\xff")
+    with pytest.raises(UserError, match="readable text"):
+        load_study(tmp_path / "image.toml")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train.epochs = 1" + "0" * 5000,
+        "train.epochs = 0x" + "f" * 10_000,
+        "train.learning_rate = inf",
+        "train.learning_rate = 1e400",
+        "train.warmup_epochs = nan",
+        "train.warmup_steps = 9_223_372_036_854_775_807",
+        "train.epochs = [[1979-05-27]]",
+        "data.image_size = [1_000_000, 1_000_000]",
+        'data.source = "a\\u0000b"',
+        f'data.source = "{"x" * 5000}"',
+        'launch.site = "\\u0000.toml"',
+        "sweep.seed = 4294967296",
+        "sweep.workers = [1979-05-27]",
+        "sweep.workers = [{ a = 1 }]",
+        f"sweep.workers = {'[' * 5000}{']' * 5000}",
+        f"sweep.workers = {'[' * 30}{']' * 30}",
+        f"sweep.{'a.' * 50_000}b = 1",
+        f"x = {{ {'a . ' * 50_000}b = 1 }}",
+        f"{'a' * 500_000} = 1",
+        f'name = "{"n" * 300}"',
+    ],
+)
+def test_what_is_beyond_sense_is_refused_briefly(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(f'task = "cnn"\n{line}\n')
+    with pytest.raises(UserError) as refused:
+        load_study(file)
+    assert len(str(refused.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (b'task = "\xff"', "can't decode"),
+        ('task = "cnn"'.encode("utf-16"), "UTF-16"),
+        (b'task = "cnn"\0', "valid TOML"),
+    ],
+)
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path, content: bytes, word: str) -> None:
+    (tmp_path / "study.toml").write_bytes(content)
+    with pytest.raises(UserError, match=word):
+        load_study(tmp_path / "study.toml")
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text('\ufefftask = "cnn"\n[sweep]\nworkers = 1\n')
+    assert load_study(tmp_path / "study.toml").place.lines["task"] == 1
+
+
+def test_a_pipe_and_a_huge_file_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.toml")
+    with pytest.raises(UserError, match="no regular file"):
+        load_study(tmp_path / "a.toml")
+    (tmp_path / "b.toml").touch()
+    os.truncate(tmp_path / "b.toml", 2**40)
+    with pytest.raises(UserError, match="bytes are more than"):
+        load_study(tmp_path / "b.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "action"),
+    [
+        ("train.py", b"import keras", "scalestudy launch"),
+        ("job.sh", b"srun hostname", "scalestudy init"),
+        ("study.yaml", b"task: unet", "TOML"),
+        ("s.toml", 'task = "unet"'.encode("utf-16"), "UTF-8"),
+        ("s.toml", b'task = "unet"\n[data]\nsource = "C:\\data"', "Write / in paths"),
+        ("s.toml", b'task = "unet"\n[data]\nsource = "C:\\users"', "Write / in paths"),
+    ],
+)
+def test_another_kind_of_file_is_told_with_what_to_do(tmp_path, name, content, action):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError) as refused:
+        load_study(tmp_path / name)
+    assert action in refused.value.action
+
+
+def test_a_loop_of_links_is_no_file(tmp_path):
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    with pytest.raises(UserError) as refused:
+        load_study(tmp_path / "loop.toml")
+    assert "loop.toml" in refused.value.received and "link" in refused.value.action

@@ -1,0 +1,105 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalestudy.config.formula import LONGEST, FormulaTerm, Range, WrongFormula, parsed_call, parsed_sum
+from scalestudy.config.objectives import LOSSES
+
+KNOWN = {
+    "one": {},
+    "two": {"alpha": Range(0.3, 0, 10), "count": Range(5, 1, 1000), "way": Range("up", words=("up", "down"))},
+}
+VALUES = {
+    "alpha": st.floats(0, 10, allow_subnormal=False),
+    "count": st.integers(1, 1000),
+    "way": st.sampled_from(["up", "down"]),
+}
+PARAMETERS = {"one": st.just({}), "two": st.fixed_dictionaries({}, optional=VALUES)}
+
+
+@st.composite
+def terms(draw):
+    name = draw(st.sampled_from(list(KNOWN)))
+    weight = draw(st.just(1.0) | st.floats(1e-6, 1e6))
+    return FormulaTerm(name, draw(PARAMETERS[name]), weight)
+
+
+@given(st.lists(terms(), min_size=1, max_size=5), st.sampled_from([" + ", "+", "  +"]))
+def test_what_is_written_is_read_back(given_terms, plus):
+    assert parsed_sum(plus.join(str(term) for term in given_terms), KNOWN, "loss") == tuple(given_terms)
+
+
+def sum_or_words(text):
+    try:
+        return parsed_sum(text, KNOWN, "loss"), ""
+    except WrongFormula as wrong:
+        return (), wrong.action
+
+
+@given(st.text(alphabet="onetwalphcu0.5e-+*(),= \n", max_size=30) | st.text(max_size=30))
+def test_any_text_is_a_sum_or_is_refused(text):
+    read, output = sum_or_words(text)
+    if read:
+        assert all(term.name in KNOWN and 0 < term.weight <= 1e6 for term in read)
+        assert parsed_sum(" + ".join(str(term) for term in read), KNOWN, "loss") == read
+    else:
+        assert output.endswith((".", "?"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bce", (FormulaTerm("bce", {}),)),
+        ("0.5*bce + dice", (FormulaTerm("bce", {}, 0.5), FormulaTerm("dice", {}))),
+        ("bce+2*dice", (FormulaTerm("bce", {}), FormulaTerm("dice", {}, 2.0))),
+        ("1e-1 * focal(gamma=+3)", (FormulaTerm("focal", {"gamma": 3.0}, 0.1),)),
+        ("tversky( alpha = .2 , beta=0.8)", (FormulaTerm("tversky", {"alpha": 0.2, "beta": 0.8}),)),
+        ("dice()", (FormulaTerm("dice", {}),)),
+    ],
+)
+def test_a_sum_is_read(text, expected):
+    assert parsed_sum(text, LOSSES, "loss") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "action"),
+    [
+        ("dise", "a known loss", "Did you mean `dice`?"),
+        ("xyz", "a known loss", "`xyz` is unknown; choose from bce, cross_entropy, focal"),
+        ("tversky(alfa=1)", "each parameter of tversky once (it has alpha, beta, smooth),", "Did you mean"),
+        ("tversky(alpha=1, alpha=2)", "each parameter of tversky once", "Did you mean `alpha`?"),
+        ("focal(gamma=-1)", "gamma=a number from 0 to 10 for focal", "Correct gamma=-1."),
+        ("focal(gamma=much)", "gamma=a number from 0 to 10", "Correct gamma=much."),
+        ("bce +", "a sum of losses", "Correct the formula."),
+        ("bce - dice", "a sum of losses", "Correct the formula."),
+        ("bce dice", "a sum of losses", "Correct the formula."),
+        ("2 bce", "a sum of losses", "Correct the formula."),
+        ("0*bce", "weights above 0", "Correct the formula."),
+        ("-1*bce", "weights above 0", "Correct the formula."),
+        ("focal(gamma=2", "a sum of losses", "Correct the formula."),
+        ("", "a sum of losses", "Correct the formula."),
+        ("bce; import os", "a sum of losses", "Correct the formula."),
+        ("bce" + " " * LONGEST + "+ dice", "a sum of losses", "Correct the formula."),
+    ],
+)
+def test_what_is_none_is_refused_with_what_to_do(text, expected, action):
+    with pytest.raises(WrongFormula) as error:
+        parsed_sum(text, LOSSES, "loss")
+    assert error.value.expected.startswith(expected)
+    assert error.value.action.startswith(action)
+
+
+def test_a_metric_is_one_call_without_a_weight():
+    assert parsed_call("two(count=3)", KNOWN, "metric") == FormulaTerm("two", {"count": 3})
+    for text in ("2*one", "one + one"):
+        with pytest.raises(WrongFormula):
+            parsed_call(text, KNOWN, "metric")
+
+
+def test_whole_numbers_and_words_are_held_to_what_they_may_be():
+    for text in ("two(count=1.5)", "two(count=0)", "two(way=left)", "two(way=1)"):
+        with pytest.raises(WrongFormula, match="two"):
+            parsed_call(text, KNOWN, "metric")
+    assert not math.isinf(parsed_call("two(alpha=1e1)", KNOWN, "metric").parameters["alpha"])

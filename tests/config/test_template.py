@@ -1,0 +1,71 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalestudy.config.parse import parse_study
+from scalestudy.config.template import study_toml, toml_line, toml_value
+
+TEXT = """
+name = "all of it"
+task = "cnn"
+[data]
+source = "/a/$$b \\"c\\""
+tile = [32, 16]
+[train]
+epochs = 3
+xla = true
+learning_rate = 1e-5
+[sweep]
+strategy = ["virtual", "single"]
+workers = 1
+"train.batch_size" = [8, 16]
+image_size = [[8, 8], [16, 16]]
+[launch]
+device = "cpu"
+"""
+
+
+def test_a_dumped_study_reads_as_the_same_study() -> None:
+    study = parse_study(TEXT, Path("a.toml"))
+    assert parse_study(study_toml(study), Path("b.toml")) == study
+
+
+JSON = st.recursive(
+    st.booleans()
+    | st.floats(allow_nan=False)
+    | st.integers(-(10**9), 10**9)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(codec="utf-8")), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(JSON)
+def test_values_are_written_in_toml(value):
+    line = toml_line("key", value)
+    assert "\n" not in line
+    assert tomllib.loads(line) == {"key": value}
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_keys_are_quoted_where_they_must_be(key):
+    assert tomllib.loads(toml_line(key, 1)) == {key: 1}
+
+
+def test_what_a_person_reads_is_plain():
+    assert toml_line("train.batch_size", [8, 16]) == '"train.batch_size" = [8, 16]'
+    assert (
+        toml_line("proxies", {"http_proxy": "a", "none": []}) == 'proxies = { http_proxy = "a", none = [] }'
+    )
+    assert toml_value((1e-05, True, "größer")) == '[1e-05, true, "größer"]'
+
+
+def test_what_toml_does_not_know_is_refused():
+    with pytest.raises(TypeError):
+        toml_value(None)

@@ -1,0 +1,271 @@
+"""A folder of images and masks: paired by name, of one size and depth, with meaningful mask values."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from scalestudy.data.images.open import DamagedFile
+from scalestudy.data.sources.folders import Refused, all_or_refused
+from scalestudy.util.errors import UserError
+
+
+def square(value, size=(6, 8), dtype=np.uint8):
+    image = np.zeros(size, dtype)
+    image[1:3, 1:3] = value
+    return image
+
+
+def refusal(ready, root, **options):
+    with pytest.raises(UserError) as refused:
+        ready(root, **options)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("values", [(0, 255), (0, 1), (255, 0), (1, 0)])
+def test_binary_masks_of_0_and_255_or_0_and_1(mask_folder, ready, values):
+    prepared = ready(mask_folder(values=values))
+    assert prepared.classes == 2
+    assert prepared.targets[0, 0, 0] == (values[1] > 0)
+    assert prepared.targets[0, 5, 0] == (values[0] > 0)
+
+
+def test_index_masks_give_a_class_each(mask_folder, ready, save):
+    root = mask_folder(values=(0, 1))
+    save(root / "masks" / "s2.png", square(2))
+    prepared = ready(root)
+    assert prepared.class_names == ("0", "1", "2")
+    assert prepared.targets[2].max() == 2
+
+
+def test_sixteen_bit_images_and_masks(mask_folder, ready, save):
+    root = mask_folder()
+    for i in range(4):
+        save(root / "images" / f"s{i}.png", square(60_000 + i, dtype=np.uint16))
+        save(root / "masks" / f"s{i}.png", square(65_535, dtype=np.uint16))
+    prepared = ready(root)
+    assert prepared.inputs.dtype == np.uint16
+    assert prepared.scale == 1 / 65535
+    assert prepared.inputs[3].max() == 60_003
+    assert prepared.targets[3].max() == 1
+
+
+def test_one_coloured_image_makes_the_set_coloured(mask_folder, ready, save):
+    root = mask_folder()
+    save(root / "images" / "s1.png", np.dstack([square(9), square(0), square(0)]))
+    prepared = ready(root)
+    assert prepared.input_shape == (6, 8, 3)
+    assert (prepared.inputs[2] == 20).all()
+    assert prepared.inputs[1, 1, 1].tolist() == [9, 0, 0]
+
+
+def test_a_mask_of_another_size_is_named(mask_folder, ready, save):
+    root = mask_folder()
+    save(root / "masks" / "s1.png", square(255, (8, 6)))
+    message = refusal(ready, root)
+    assert "masks/s1.png of 8 x 6" in message
+    assert "images/s1.png of 6 x 8" in message
+
+
+@pytest.mark.parametrize("values", [(0, 3), (0, 128, 255), (7, 8)])
+def test_unexpected_values_are_named_with_their_mask(mask_folder, ready, save, values):
+    root = mask_folder(values=(0, 1))
+    mask = np.resize(np.array(values, np.uint8), (6, 8))
+    save(root / "masks" / "s2.png", mask)
+    message = refusal(ready, root)
+    shown = ", ".join(str(value) for value in values)
+    assert f"masks/s2.png with values {shown}" in message
+    assert "0 and 255" in message
+
+
+def test_the_smear_of_a_jpeg_mask_gets_a_hint(mask_folder, ready, save):
+    root = mask_folder()
+    (root / "masks" / "s2.png").unlink()
+    save(root / "masks" / "s2.jpg", square(255), quality=60)
+    message = refusal(ready, root)
+    assert "masks/s2.jpg with values" in message
+    assert "JPEG smears" in message
+
+
+def test_binary_and_index_masks_do_not_mix(mask_folder, ready, save):
+    root = mask_folder(values=(0, 255))
+    save(root / "masks" / "s1.png", square(1))
+    save(root / "masks" / "s2.png", square(2))
+    message = refusal(ready, root)
+    assert "masks/s0.png" in message
+    assert "masks/s2.png" in message
+
+
+def test_eight_bits_among_sixteen_are_widened_and_told(mask_folder, ready, save):
+    root = mask_folder()
+    save(root / "images" / "s2.png", square(999, dtype=np.uint16))
+    prepared = ready(root)
+    assert (prepared.inputs.dtype, prepared.scale) == (np.uint16, 1 / 65535)
+    assert prepared.inputs[3, 0, 0, 0] == 30 * 257
+    assert prepared.inputs[2, 1, 1, 0] == 999
+    assert prepared.remarks == (
+        "images of 8-bit grey (3), 16-bit grey (1), stored as uint16 grey",
+        "3 images of 8 bits among 16-bit ones, multiplied by 257: "
+        "images/s0.png, images/s1.png, images/s3.png",
+    )
+
+
+def test_transparency_and_the_range_of_floats_are_told(tmp_path, ready, save, mask_folder):
+    root = mask_folder(2)
+    for i, alpha in enumerate((255, 100)):
+        save(root / "images" / f"s{i}.png", np.dstack([square(9)] * 3 + [np.full((6, 8), alpha, np.uint8)]))
+    assert ready(root).remarks == ("1 image with transparency, which is dropped: images/s1.png",)
+    floats = tmp_path / "floats"
+    for i in range(2):
+        save(floats / "images" / f"s{i}.tif", square(2.5 * i - 0.5, dtype=np.float32))
+        save(floats / "masks" / f"s{i}.png", square(1))
+    (_, told) = ready(floats).remarks
+    assert "float32 as they are: models see -0.5 to 2;" in told and "value_range = [LOW, HIGH]" in told
+    scaled = ready(floats, value_range=(-1.0, 3.0))
+    assert scaled.inputs.max() == 0.75 and scaled.scale == 1
+    assert "with -1 to 3 as 0 to 1: models see 0.125 to 0.75" in scaled.remarks[1]
+
+
+def test_sizes_that_differ_need_an_image_size(mask_folder, ready, save):
+    root = mask_folder()
+    save(root / "images" / "s3.png", square(9, (12, 8)))
+    save(root / "masks" / "s3.png", square(255, (12, 8)))
+    message = refusal(ready, root)
+    assert "s0.png of 6 x 8" in message
+    assert "s3.png of 12 x 8" in message
+    assert "`image_size = [6, 8]`" in message
+    prepared = ready(root, image_size=(6, 8))
+    assert prepared.ignore == 255
+    assert (prepared.targets[3, :, :2] == 255).all()
+    assert (prepared.targets[3, :, 2:6] <= 1).all()
+    assert not (prepared.targets[0] == 255).any()
+
+
+def turned(save, path, size, orientation):
+    exif = Image.Exif()
+    exif[274] = orientation
+    return save(path, np.arange(np.prod(size), dtype=np.uint8).reshape(size), exif=exif)
+
+
+@pytest.mark.parametrize(("orientation", "size"), [(3, (6, 8)), (2, (6, 8)), (6, (6, 6))])
+@pytest.mark.parametrize("name", ["s1.png", "s1.tif"])
+def test_a_turned_photograph_whose_mask_may_lie_either_way_is_refused(
+    mask_folder, ready, save, orientation, size, name
+):
+    root = mask_folder()
+    (root / "images" / "s1.png").unlink()
+    turned(save, root / "images" / name, size, orientation)
+    save(root / "masks" / "s1.png", square(255, size))
+    message = refusal(ready, root, image_size=(6, 8))
+    assert f"images/{name}, which is turned by its EXIF orientation" in message
+    assert "masks/s1.png" in message
+
+
+def test_a_turned_photograph_whose_mask_is_upright_by_its_size_is_turned(mask_folder, ready, save):
+    root = mask_folder()
+    turned(save, root / "images" / "s1.png", (8, 6), 6)
+    save(root / "masks" / "s1.png", square(255))
+    prepared = ready(root)
+    assert prepared.inputs[1, :, :, 0].tolist() == np.rot90(np.arange(48).reshape(8, 6), -1).tolist()
+
+
+@pytest.fixture
+def voc(tmp_path, save):
+    """Pascal VOC's layout: palette masks with a border of 255, one image for each of `values`."""
+
+    def make(*values):
+        for number, value in enumerate(values):
+            save(tmp_path / "voc" / "JPEGImages" / f"{number}.jpg", square(9))
+            mask = Image.fromarray(square(value))
+            mask.putpixel((0, 0), 255)
+            mask.putpalette([channel for index in range(256) for channel in (index, 255 - index, 7)])
+            (tmp_path / "voc" / "SegmentationClass").mkdir(exist_ok=True)
+            mask.save(tmp_path / "voc" / "SegmentationClass" / f"{number}.png")
+        return tmp_path / "voc"
+
+    return make
+
+
+def test_palette_masks_may_lack_classes_and_ignore_255(voc, ready):
+    prepared = ready(voc(0, 5, 7, 5))
+    assert prepared.class_names == tuple("01234567") and prepared.ignore == 255
+    assert [int(mask[1, 1]) for mask in prepared.targets] == [0, 5, 7, 5]
+    assert (prepared.targets[:, 0, 0] == 255).all()
+
+
+def test_classes_are_named_by_a_file_beside_the_masks(voc, ready):
+    root = voc(5, 7)
+    (root / "class_names.txt").write_text("".join(f"class {index}\n" for index in range(8)))
+    prepared = ready(root)
+    assert prepared.class_names[7] == "class 7" and prepared.left_out == ()
+    (root / "class_names.txt").write_text("background\ncell\n")
+    assert "0.png" in refusal(ready, root) and "2 classes" in refusal(ready, root)
+
+
+def test_a_file_of_names_leaves_binary_masks_binary(mask_folder, ready):
+    root = mask_folder()
+    (root / "classes.txt").write_text("matrix\npore\n")
+    prepared = ready(root)
+    assert prepared.class_names == ("matrix", "pore") and prepared.ignore is None
+
+
+def test_classes_are_named_by_their_folders_in_order(class_folder, ready):
+    prepared = ready(class_folder({"cat": 2, "ant": 3, "bee": 1}))
+    assert prepared.kind == "classes"
+    assert prepared.class_names == ("ant", "bee", "cat")
+    assert prepared.targets.tolist() == [0, 0, 0, 1, 2, 2]
+    assert prepared.targets.dtype == np.int32
+    assert prepared.names[3] == "bee/0.png"
+
+
+def test_folders_may_bring_the_split_and_lack_a_class_in_it(class_folder, ready):
+    class_folder({"a": 2, "b": 3}, at="set/train")
+    root = class_folder({"b": 2}, at="set/test").parent
+    prepared = ready(root)
+    assert prepared.given == {"train": (0, 5), "test": (5, 7)}
+    assert prepared.targets.tolist() == [0, 0, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("where", ["train", "test"])
+def test_an_empty_class_is_named(class_folder, ready, where):
+    for split in ("train", "test"):
+        root = class_folder({"a": 2, "b": 2}, at=f"set/{split}").parent
+    for file in (root / where / "b").iterdir():
+        file.unlink()
+    with pytest.raises(UserError, match=f"{where}/b"):
+        ready(root)
+
+
+def test_one_class_is_too_few(class_folder, ready):
+    with pytest.raises(UserError, match="at least 2 classes"):
+        ready(class_folder({"a": 4}))
+
+
+def refuse_odd(number):
+    if number % 2:
+        raise UserError("even numbers", str(number), "Halve them.")
+    return number * 10
+
+
+def test_all_that_are_refused_are_named_at_the_end():
+    outcomes = all_or_refused(refuse_odd, range(20))
+    assert [next(outcomes) for _ in range(10)] == list(range(0, 200, 20))
+    with pytest.raises(UserError) as refused:
+        next(outcomes)
+    assert refused.value.received == "1; 3; 5; 7; 9 and 5 more"
+    assert refused.value.action == "Halve them."
+
+
+def test_faults_are_counted_and_named_by_their_reason():
+    errors = [UserError("a", "x", "do"), UserError("b", "y", "do not"), UserError("a", "z", "do")]
+    assert Refused(errors).received == "3 that are refused: 2 against: a (x; z); 1 against: b (y)"
+    assert Refused(errors).errors == tuple(errors)
+
+
+def test_of_many_reasons_the_first_three_files_of_each_are_named():
+    errors = [DamagedFile(Path(f"{i}.png"), "empty" if i % 2 else "broken", "as it is") for i in range(9)]
+    assert Refused(errors).received == (
+        "9 that are refused: 5 broken (0.png; 2.png; 4.png and 2 more); "
+        "4 empty (1.png; 3.png; 5.png and 1 more)"
+    )

@@ -1,0 +1,169 @@
+"""The live view of synthetic studies as they change, and in a real terminal."""
+
+import math
+import os
+import pty
+import select
+import sys
+import time
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from scalestudy.cli.terminal import overview_table
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import load_study
+from scalestudy.features.watch import last_line, picture, sparkline
+from scalestudy.launch.status import study_status
+from scalestudy.store.records import EpochRecord, Progress, RankRecord
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
+from synthetic_result import result_of
+
+TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
+
+
+@pytest.fixture
+def folder(write_study) -> StudyFolder:
+    """The folder of a study of two points, without runs."""
+    study = write_study(TEXT)
+    loaded = load_study(study)
+    points = expand(loaded, gpus=0, cores=8)
+    return StudyFolder.create_or_open(study.parent / "studies" / "study", loaded, points, TEXT)
+
+
+def epoch(number: int) -> EpochRecord:
+    return EpochRecord(
+        epoch=number,
+        steps=2,
+        samples=16,
+        learning_rate=0.1,
+        loss=1.0 / number,
+        train_seconds=1.0,
+        input_seconds=0.0,
+        elapsed_training_seconds=float(number),
+    )
+
+
+def progress(**changes: object) -> Progress:
+    values = {
+        "phase": "training",
+        "epoch": 3,
+        "epochs": 4,
+        "step": 1,
+        "steps": 2,
+        "throughput": 1234.0,
+        "seconds_left": 90.0,
+        "quality": 0.8125,
+        "updated": time.time(),
+    }
+    return Progress(**{**values, **changes})
+
+
+def shown(folder: StudyFolder, width: int = 120, height: int = 30) -> str:
+    console = Console(file=StringIO(), width=width, height=height, force_terminal=False)
+    console.print(picture(folder, study_status(folder), overview_table, height))
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def start(folder: StudyFolder, place: int = 0) -> RunFolder:
+    run = folder.new_run(folder.points()[place])
+    run.write_progress(progress())
+    return run
+
+
+def test_a_run_under_way_shows_its_epoch_rate_quality_losses_utilisation_and_time_left(folder):
+    run = start(folder)
+    run.write_progress(progress(cpu_percent=96.0, gpu_percent=41.0))
+    for number in (1, 2):
+        run.append_epoch(epoch(number))
+    run.log(0).write_text("first\nepoch 1 \x1b[31mdone\n")
+    text = shown(folder)
+    for part in ("3/4", "1,234", "0.8125", "1:30 min", "loss 1 █▁ 0.5, CPU 96 %, GPU 41 %", "done"):
+        assert part in text
+    assert "\x1b" not in text
+
+
+def test_the_end_and_the_cost_are_told_with_their_range(folder):
+    first, _ = folder.points()
+    run = folder.new_run(first)
+    run.write_result(result_of(first).model_copy(update={"wall_seconds": 3600.0}))
+    text = shown(folder)
+    assert "not run yet: 42:26 min (30:00 min … 1:00:00 h) · 1 of about 2.41 worker-hours" in text
+
+
+def test_hundreds_of_points_fit_the_terminal_with_what_runs_among_them(folder):
+    point = folder.points()[0]
+    many = [
+        point.model_copy(update={"name": f"native-w1-s{seed}-batch_size=64", "seed": seed})
+        for seed in range(300)
+    ]
+    wide = StudyFolder.create_or_open(folder.path.parent / "many", folder.study, many, "")
+    wide.new_run(many[150]).write_progress(progress())
+    text = shown(wide, 100, 24)
+    assert len(text.splitlines()) <= 24 and "3/4" in text
+
+
+def test_a_pipe_in_place_of_a_log_is_passed_over(folder):
+    run = start(folder)
+    os.mkfifo(run.log(0))
+    assert last_line(run) == ""
+
+
+@pytest.mark.slow
+def test_in_a_terminal_it_follows_and_ends_with_the_study(folder):
+    run = start(folder)
+    run.write_rank(
+        RankRecord(
+            rank=0,
+            size=1,
+            local_rank=0,
+            host="here",
+            pid=1,
+            placement_source="made",
+            cpus=[0],
+            threads=1,
+            devices=[],
+            versions={},
+        )
+    )
+    run.log(0).write_text("a word of rank 0\n")
+    child, terminal = pty.fork()
+    if not child:
+        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30", NO_COLOR="1")
+        os.execv(
+            sys.executable,
+            [sys.executable, "-m", "scalestudy", "status", str(folder.path), "--live", "--interval", "0.1"],
+        )
+    seen = Seen(terminal)
+    seen.until("1 running")
+    seen.until("[0] a word of rank 0")
+    run.write_result(result_of(run.point()))
+    seen.until("1 done, 1 missing")
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(terminal)
+
+
+class Seen:
+    """The text that a terminal received."""
+
+    def __init__(self, terminal: int) -> None:
+        self.terminal, self.text = terminal, ""
+
+    def until(self, part: str) -> None:
+        """Read until `part` appears; fail after a minute without output."""
+        while part not in self.text:
+            ready, _, _ = select.select([self.terminal], [], [], 60)
+            assert ready, f"no {part!r} in {self.text[-2000:]!r}"
+            try:
+                self.text += os.read(self.terminal, 65536).decode(errors="replace")
+            except OSError:
+                raise AssertionError(f"it ended without {part!r}: {self.text[-2000:]!r}") from None
+
+
+def test_a_sparkline_is_high_where_values_are_and_holds_all_of_them():
+    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7], 8) == "▁▂▃▄▅▆▇█"
+    assert sparkline([7.0] * 100 + [0.0] * 100, 2) == "█▁"
+    assert sparkline([1.0, math.nan, 2.0], 5) == "▁ █"
+    assert sparkline([], 5) == sparkline([math.nan], 5) == ""

@@ -1,0 +1,75 @@
+import ast
+from pathlib import Path
+
+import pytest
+
+from scalestudy.plugins import strategies
+from scalestudy.plugins.strategies import REGISTRY, Traits, traits
+
+SOURCE = Path(strategies.__file__).parents[1]
+LIBRARY = {"horovod"}
+"""Also the name of a package; the context distinguishes it from the strategy."""
+
+
+@pytest.mark.parametrize(
+    ("name", "processes"),
+    [("single", 1), ("mirrored", 1), ("virtual", 1), ("multiworker", 4), ("horovod", 4)],
+)
+def test_only_multiworker_and_horovod_take_a_process_per_worker(name, processes):
+    assert traits(name).processes_of(4) == processes
+
+
+def test_processes_that_are_no_workers_have_the_last_ranks():
+    asynchronous = Traits(
+        "ps", "", "theirs", processes="per-worker", roles=("parameter-server", "coordinator")
+    )
+    assert asynchronous.processes_of(2) == 4
+    assert asynchronous.roles_of(2) == ("worker", "worker", "parameter-server", "coordinator")
+
+
+def test_a_strategy_belongs_to_one_engine_and_is_held_against_its_own_alone():
+    assert {traits(name).engine for name in REGISTRY.built_in()} == {"tensorflow", "torch"}
+    assert strategies.references("tensorflow") == ("single", "native")
+    assert strategies.references("torch") == ("ddp", "torch-single")
+    assert strategies.references(None) == ("single", "native", "ddp", "torch-single")
+    assert strategies.references("theirs") == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "cores"), [("single", 3), ("horovod", 3), ("multiworker", 3), ("virtual", 3), ("mirrored", 12)]
+)
+def test_only_mirrored_computes_several_workers_at_a_time_in_one_process(name, cores):
+    assert 3 * traits(name).workers_at_once(4) == cores
+
+
+@pytest.mark.parametrize(
+    ("workers", "nodes", "name"), [(1, 1, "single"), (4, 1, "mirrored"), (4, 2, "multiworker")]
+)
+def test_native_stands_for_what_the_workers_ask_for(workers, nodes, name):
+    assert traits("native").implementation(workers, nodes) == name
+
+
+def test_every_strategy_has_a_colour_and_a_shape_of_its_own():
+    rows = [traits(name) for name in REGISTRY.names()]
+    assert len({row.colour for row in rows}) == len({row.shape for row in rows}) == len(rows)
+
+
+def test_whoever_does_the_work_says_how_to_join_and_nobody_else_does():
+    for name in REGISTRY.names():
+        assert bool(traits(name).join) == (traits(name).stands_for is None)
+
+
+def test_an_unknown_strategy_of_a_foreign_folder_counts_as_timed_and_comes_last():
+    assert strategies.is_timed("theirs")
+    assert strategies.position("theirs") == len(REGISTRY.names())
+
+
+@pytest.mark.slow
+def test_no_file_but_the_table_and_the_strategies_names_a_strategy():
+    names = set(REGISTRY.built_in()) - LIBRARY
+    for file in SOURCE.rglob("*.py"):
+        if file in SOURCE.glob("engines/*/traits.py") or file.parent.name in ("plugins", "strategies"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            named = isinstance(node, ast.Constant) and node.value in names
+            assert not named, f"{file.relative_to(SOURCE)}, line {node.lineno} names {node.value!r}"

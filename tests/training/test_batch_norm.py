@@ -1,0 +1,142 @@
+"""Quality is measured with statistics of batch normalisation that do not depend on the number of workers."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from data_settings import data_of
+from paths import SUPPORT
+
+pytestmark = pytest.mark.engine
+
+SEVERAL = [("virtual", 2), ("virtual", 8), ("mirrored", 2)]
+
+
+def statistics(session) -> list[np.ndarray]:
+    """The statistics with which a session evaluates."""
+    with session.evaluating():
+        return [variable.value.numpy() for variable in session.trainer.local]
+
+
+def spoilt(session):
+    """Give the moving statistics other values, as other numbers of updates would."""
+    for variable in session.trainer.local:
+        variable.assign(variable.value + 1)
+    return session
+
+
+@pytest.mark.parametrize(("implementation", "workers"), SEVERAL)
+@pytest.mark.parametrize("batch", ["per-worker", "global"])
+def test_the_same_weights_have_the_same_statistics_on_any_number_of_workers(
+    session, implementation, workers, batch
+):
+    # Of 20 samples, batches of 6 leave the second of two workers a short one, and 3 per step of 8 none.
+    one = statistics(session("unet", batch_size=6, batch=batch))
+    several = statistics(spoilt(session("unet", implementation, workers, batch_size=6, batch=batch)))
+    for a, b in zip(one, several, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-7)
+
+
+def test_they_are_mean_and_variance_of_all_values_that_reach_a_layer(session, sets):
+    import keras
+
+    made = session("unet", precision="float64", batch_size=6)
+    mean, variance, *_ = statistics(made)
+    plain = made.trainer._as_plain().model
+    first = keras.Model(plain.inputs, plain.layers[1].output)  # a convolution, before batch normalisation
+    prepared, split = sets["unet"]
+    values = np.asarray(first(prepared.inputs[split.train] / 255.0)).reshape(-1, len(mean))
+    np.testing.assert_allclose(mean, values.mean(0), rtol=1e-9)
+    np.testing.assert_allclose(variance, values.var(0), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("implementation", "workers"), [("single", 1), *SEVERAL[1:]])
+def test_training_is_the_same_to_the_bit(session, implementation, workers):
+    ended = []
+    for kind in ("fresh", "moving"):
+        made = session("unet", implementation, workers, batch_norm=kind, optimizer="adam")
+        losses = [(record.loss, record.validation["loss"]) for record in made.epoch_records()]
+        ended.append((losses, made.trainer.values()))
+    (fresh, values), (moving, others) = ended
+    assert [loss for loss, _ in fresh] == [loss for loss, _ in moving]
+    assert [loss for _, loss in fresh] != [loss for _, loss in moving]
+    for some, same in zip(values, others, strict=True):
+        assert all(map(np.array_equal, some, same))
+
+
+def test_a_frozen_layer_keeps_the_statistics_that_it_was_trained_with(session):
+    made = spoilt(session(str(SUPPORT / "pretrained_task.py"), epochs=2, frozen_epochs=1))
+    records = made.epoch_records()
+    next(records)
+    np.testing.assert_array_equal(statistics(made)[0], np.ones(4))
+    next(records)
+    assert np.abs(statistics(made)[0] - 1).min() > 1e-3
+
+
+def test_a_model_without_batch_normalisation_computes_none(session, monkeypatch):
+    made = session("cnn")
+    monkeypatch.setattr(type(made.trainer), "statistics", None)
+    fresh = [record.validation for record in made.epoch_records()]
+    assert fresh == [record.validation for record in session("cnn", batch_norm="moving").epoch_records()]
+
+
+def test_the_model_is_saved_with_them(session, tmp_path):
+    import keras
+
+    made = session("unet")
+    list(made.epoch_records())
+    with made.evaluating():
+        made.trainer.save(str(tmp_path / "model.keras"))
+    saved = keras.models.load_model(tmp_path / "model.keras", compile=False)
+    known = {weight.path.split("/")[-1] for weight in saved.non_trainable_weights}
+    assert known == {"moving_mean", "moving_variance"}
+    for weight, value in zip(saved.non_trainable_weights, statistics(made), strict=True):
+        np.testing.assert_array_equal(weight.numpy(), value)
+
+
+@pytest.fixture(scope="module")
+def discs(tmp_path_factory):
+    """160 noisy images of bright discs with masks, prepared, and their split: learnt in a few updates."""
+    from scalestudy.data.split import stored_split
+    from scalestudy.data.store.prepare import prepare
+
+    cache = tmp_path_factory.mktemp("discs")
+    random = np.random.default_rng(0)
+    y, x = np.mgrid[:32, :32]
+    for kind in ("images", "masks"):
+        (cache / "set" / kind).mkdir(parents=True)
+    for number in range(160):
+        discs = random.uniform((4, 4, 2), (28, 28, 6), (3, 3))
+        mask = np.any([(y - cy) ** 2 + (x - cx) ** 2 < radius**2 for cy, cx, radius in discs], axis=0)
+        image = 90 + 60 * mask + random.normal(0, 25, mask.shape)
+        for kind, pixels in (("images", image.clip(0, 255)), ("masks", 255 * mask)):
+            Image.fromarray(pixels.astype("uint8")).save(cache / "set" / kind / f"{number}.png")
+    prepared = prepare(data_of(cache / "set", cache=cache))
+    return prepared, stored_split(prepared, 32 / 160, 0)
+
+
+def test_eight_workers_reach_the_quality_of_one_though_they_make_an_eighth_of_its_updates(
+    session, sets, discs, monkeypatch
+):
+    monkeypatch.setitem(sets, "discs", discs)
+
+    def quality(workers: int, kind: str = "fresh") -> float:
+        made = session(
+            "unet",
+            "virtual",
+            workers,
+            data="discs",
+            batch="per-worker",
+            batch_size=2,
+            epochs=4,
+            optimizer="adam",
+            learning_rate=0.003,
+            learning_rate_scaling="sqrt",
+            batch_norm=kind,
+        )
+        return list(made.epoch_records())[-1].validation["iou"]
+
+    one = quality(1)
+    assert one > 0.9
+    assert [quality(workers) for workers in (2, 4, 8)] == pytest.approx([one] * 3, abs=0.03)
+    assert quality(8, "moving") < one - 0.1
