@@ -16,14 +16,13 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from scalestudy.data.loading.augment.reader import Augmented
-from scalestudy.data.loading.loader import Loader
-from scalestudy.data.loading.order import epoch_order
-from scalestudy.data.loading.reader import reader_of
+from scalestudy.config.augmentation import KINDS, parsed
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.loading.augment import Augmented
+from scalestudy.data.loading.loader import Loader, reader_of
+from scalestudy.data.loading.slices import epoch_order
 from scalestudy.data.store.prepare import prepare
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.study.augmentation import KINDS, parsed
-from scalestudy.study.settings import DataSettings
 
 COUNT, BATCH = 64, 16
 ALL = "flip, rotate, scale, elastic, contrast, brightness, noise"
@@ -52,9 +51,7 @@ def reading(prepared: Prepared, text: str) -> Callable[[int], Rate]:
     """Return a function that reads one epoch with the operations `text` and returns its rate."""
     reader = reader_of(prepared)
     if text != NONE:
-        reader = Augmented(
-            reader, parsed(text), seed=0, scale=prepared.scale, candidates=np.arange(prepared.count)
-        )
+        reader = Augmented(reader, parsed(text), seed=0, scale=prepared.scale)
     loader = Loader(reader, slices=[(0, 1)], workers=1, global_batch=BATCH)
 
     def read(epoch: int) -> Rate:

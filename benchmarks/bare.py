@@ -24,7 +24,7 @@ WARM_UP = 3
 def main(errand: dict[str, Any]) -> None:
     from scalestudy.cluster.resolve import resolve
     from scalestudy.hardware import cores
-    from scalestudy.study.strategies import traits
+    from scalestudy.plugins.strategies import traits
 
     placement, kind = resolve(os.environ), traits(errand["strategy"])
     at_once = kind.workers_at_once(errand["workers"])
@@ -33,9 +33,11 @@ def main(errand: dict[str, Any]) -> None:
     from scalestudy.engines.tensorflow.setup import begin, set_up
 
     set_up(
-        threads=len(cores.granted()), at_once=max(2, at_once) if errand["workers"] > 1 else 1,
-        cpu_devices=at_once if errand["device"] == "cpu" else 1, deterministic=False,
-    )  # fmt: skip
+        threads=len(cores.granted()),
+        at_once=max(2, at_once) if errand["workers"] > 1 else 1,
+        cpu_devices=at_once if errand["device"] == "cpu" else 1,
+        deterministic=False,
+    )
     begin(0, errand["precision"])
     rate = {"fit": fit, "loop": loop, "fused": loop}[errand["way"]](errand, placement)
     if placement.rank == 0:
@@ -48,7 +50,7 @@ def set_variables(errand: dict[str, Any], placement: Any, kind: Any) -> None:
     """Set the variables of one of our workers in this process; call before TensorFlow is imported."""
     from scalestudy.cluster.environment import own_gpus, process_environment
     from scalestudy.hardware.devices import visible_gpus
-    from scalestudy.study.engines import engine_traits
+    from scalestudy.plugins.engines import engine_traits
 
     gpus: list[str] = []
     if errand["device"] == "gpu":

@@ -12,6 +12,8 @@ import sys
 import time
 from typing import Any
 
+os.environ.setdefault("KERAS_BACKEND", "torch")  # before a task imports Keras, which would take TensorFlow
+
 import numpy as np
 import torch
 from torch import nn

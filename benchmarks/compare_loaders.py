@@ -41,9 +41,15 @@ from scalestudy.hardware.cores import cpu_model, granted
 from scalestudy.util.units import size
 
 COLUMNS = (
-    "loader", "workers", "warm, samples/s", "ours / it", "CPU s per 1,000", "its CPU / ours",
-    "cold, samples/s", "memory",
-)  # fmt: skip
+    "loader",
+    "workers",
+    "warm, samples/s",
+    "ours / it",
+    "CPU s per 1,000",
+    "its CPU / ours",
+    "cold, samples/s",
+    "memory",
+)
 
 
 def main() -> None:
@@ -113,8 +119,9 @@ def compare(
             rows[name] = {
                 "cold": arrays.count / max(answer["wall"] for answer in cold),
                 "memory": peak / arrays.decoded_bytes,
-                "warm": [], "cpu": [],
-            }  # fmt: skip
+                "warm": [],
+                "cpu": [],
+            }
         for _ in range(rounds):
             for group in groups:
                 answers = group.tell(f"warm {seconds}")

@@ -28,16 +28,14 @@ from overlap import NETWORK, PORT, point_of
 from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.config.point import Point
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from scalestudy.features.advise.all_reduce import TimedAllReduce
-from scalestudy.features.advise.network import KnownNetwork, route_of
+from scalestudy.features.advise.network import KnownNetwork, TimedAllReduce, about, exactly, route_of
 from scalestudy.features.advise.one_worker import OneWorker
 from scalestudy.features.advise.step_model import StepModel, unmeasured_of
-from scalestudy.features.advise.uncertain import about, exactly
 from scalestudy.hardware import cores
-from scalestudy.study.engines import DEFAULT, engine_traits
-from scalestudy.study.point import Point
-from scalestudy.study.strategies import traits
+from scalestudy.plugins.engines import DEFAULT, engine_traits
+from scalestudy.plugins.strategies import traits
 
 SIZES = (1024, 65536, 2**20, 2**22)
 COLLECTIVE = {"multiworker": "ring", "horovod": "horovod-gloo"}
@@ -110,13 +108,22 @@ def measure(strategy: str, buckets: Sequence[str], point: dict[str, Any], names:
             quiet=True,
         )
         own = {SECRET: secret, "HOROVOD_GLOO_IFACE": "slow", "OMP_NUM_THREADS": "1"}
-        errand = {"placement": asdict(placement), "buckets": list(buckets), "strategy": strategy,
-                  "point": point}  # fmt: skip
+        errand = {
+            "placement": asdict(placement),
+            "buckets": list(buckets),
+            "strategy": strategy,
+            "point": point,
+        }
         inside = ["ip", "netns", "exec", name, "taskset", "--cpu-list", str(granted[rank % len(granted)])]
-        processes.append(subprocess.Popen(
-            [*inside, sys.executable, __file__, json.dumps(errand)], env=changes.applied(os.environ) | own,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        ))  # fmt: skip
+        processes.append(
+            subprocess.Popen(
+                [*inside, sys.executable, __file__, json.dumps(errand)],
+                env=changes.applied(os.environ) | own,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
     try:
         answers = [process.stdout.readline() for process in processes if process.stdout]
         for process in processes:
@@ -143,7 +150,7 @@ def rank_main(errand: dict[str, Any]) -> None:
         from scalestudy.engines.tensorflow.engine import ENGINE
     import numpy as np
 
-    from scalestudy.data.splits.split import Split
+    from scalestudy.data.split import Split
     from scalestudy.data.store.prepared import Prepared
     from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.setup import begin, set_up
@@ -187,10 +194,11 @@ def rank_main(errand: dict[str, Any]) -> None:
             record = next(each)
             spent[bucket].append(record.train_seconds / record.steps)
     answer = {
-        "sums": {size: values[1:] for size, values in sums.items()}, "alone": spent.pop("")[1:],
+        "sums": {size: values[1:] for size, values in sums.items()},
+        "alone": spent.pop("")[1:],
         "together": {bucket: values[1:] for bucket, values in spent.items()},
         "buckets": {bucket: found[1] for bucket, found in together.items()},
-    }  # fmt: skip
+    }
     print(json.dumps(answer), flush=True)
     sys.stdin.read()  # stay until all are done: a rank that leaves closes the others' connections
     joined.group.close()
@@ -232,13 +240,21 @@ def estimated(
     ends = max(found["alone"]) / step, step / min(found["alone"])
     worker = OneWorker(
         # As many samples as workers: one for each worker, in one step together.
-        batch=1, training_samples=nodes, epochs=1, epoch_seconds=about(nodes * step, max(1.01, *ends)),
-        repeats=exactly(1.0), jitter=None,
-        input_share=0.0, first_seconds=0.0,
-        evaluation_seconds=0.0, other_seconds=0.0,
-        bucket_bytes=tuple(buckets), bucket_work=(), runs=1,
+        batch=1,
+        training_samples=nodes,
+        epochs=1,
+        epoch_seconds=about(nodes * step, max(1.01, *ends)),
+        repeats=exactly(1.0),
+        jitter=None,
+        input_share=0.0,
+        first_seconds=0.0,
+        evaluation_seconds=0.0,
+        other_seconds=0.0,
+        bucket_bytes=tuple(buckets),
+        bucket_work=(),
+        runs=1,
         per_worker_rule=True,
-    )  # fmt: skip
+    )
     model = StepModel(worker, route, unmeasured_of(gpu=False, xla=False, per_node=1))
     seconds = model.training(nodes, per_node=1).step_seconds
     low, middle, high = np.quantile(seconds, [0.025, 0.5, 0.975])

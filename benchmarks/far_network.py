@@ -39,8 +39,10 @@ def far_network(nodes: int, rate: int, delay: float) -> Iterator[list[str]]:
             left.callback(tool, "ip", "netns", "del", name)
         relay = subprocess.Popen(
             [sys.executable, __file__, str(delay), *names],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         left.callback(relay.communicate)  # closes its input
         if not relay.stdout or relay.stdout.readline().strip() != READY:
             sys.exit(

@@ -1,12 +1,13 @@
 """Speed on GPUs: our loop against plain Keras and against bare loops of each strategy, in one table.
 
 `.venv/bin/python benchmarks/gpu.py [--rounds 3] [--engine torch] [--model unet] [--precision tf32]` on a node
-with its GPUs; `--device cpu --small` tries the same on two cores. Every round runs all programs once, one
-after another, so that a disturbance affects them all; ratios are taken within a round. Each program is a
-process of its own (or the workers of a real run), on one device and on all devices of the node. All may sum
-in any order (`deterministic = false`). The table is Markdown. TensorFlow's bare loop uses Keras's optimizer
-update; its "fused loop" uses one kernel per variable, as PyTorch's loop does. With the PyTorch engine, "ours"
-trains the Keras model, and "ours, module" the same network as an `nn.Module`.
+with its GPUs; `--device cpu --small` tries the same on two cores. With `--engine torch` it prints what
+`gpu_torch.py` measures, row by row, and compares whole runs only with `--whole-runs`. Every round runs all
+programs once, one after another, so that a disturbance affects them all; ratios are taken within a round.
+Each program is a process of its own (or the workers of a real run), on one device and on all devices of the
+node. All may sum in any order (`deterministic = false`). The table is Markdown. TensorFlow's bare loop uses
+Keras's optimizer update; its "fused loop" uses one kernel per variable, as PyTorch's loop does. With the
+PyTorch engine, "ours" trains the Keras model, and "ours, module" the same network as an `nn.Module`.
 """
 
 import argparse
@@ -19,19 +20,20 @@ from typing import Any
 
 import numpy as np
 
+import gpu_torch
 from gpu_programs import other
 from gpu_table import Row, machine, table
-from scalestudy.data.splits.split import Split, stored_split
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import load_study
+from scalestudy.config.point import Point
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.split import Split, stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.hardware import cores, devices
 from scalestudy.launch.local.run import run_point
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import load_study
-from scalestudy.study.point import Point
-from scalestudy.study.settings import DataSettings
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 HERE = Path(__file__).parent
 STRATEGIES = {"tensorflow": ("single", "mirrored", "multiworker", "horovod"), "torch": ("ddp",)}
@@ -111,7 +113,8 @@ class Program:
 def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--engine", choices=list(STRATEGIES), default="tensorflow")
-    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--precision", help="with --engine torch three by default, else float32")
+    parser.add_argument("--whole-runs", action="store_true", help="with --engine torch")
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
@@ -120,8 +123,19 @@ def main() -> None:
         sys.exit("expected GPUs; received none. Run it on a node with GPUs, or with --device cpu --small.")
     models = SMALL if options.small else MODELS
     if options.engine == "torch":
+        print("\n".join(machine(options.device)), "\n", flush=True)
+        precisions = [options.precision] if options.precision else []
+        good = gpu_torch.run(
+            options.device,
+            small=options.small,
+            rounds=options.rounds,
+            networks=options.model or [],
+            precisions=precisions,
+        )
+        if not options.whole_runs:
+            sys.exit(not good)
         models = {name: model for name, model in models.items() if name in MODULES}
-    compare(models, [options.engine], [options.precision], sorted({1, most}), options)
+    compare(models, [options.engine], [options.precision or "float32"], sorted({1, most}), options)
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -136,9 +150,12 @@ def arguments(description: str) -> argparse.ArgumentParser:
 
 
 def compare(
-    models: Mapping[str, Model], engines: Sequence[str], precisions: Sequence[str], workers: Sequence[int],
+    models: Mapping[str, Model],
+    engines: Sequence[str],
+    precisions: Sequence[str],
+    workers: Sequence[int],
     options: argparse.Namespace,
-) -> None:  # fmt: skip
+) -> None:
     """Run all programs `options.rounds` times, interleaved, and print their table."""
     print("\n".join(machine(options.device)), "\n", flush=True)
     rows: dict[tuple[str, str, str, int], Row] = {}
@@ -164,9 +181,14 @@ def compare(
 
 
 def programs(
-    name: str, model: Model, engines: Sequence[str], precisions: Sequence[str], workers: Sequence[int],
-    options: argparse.Namespace, folder: Path,
-) -> Iterator[Program]:  # fmt: skip
+    name: str,
+    model: Model,
+    engines: Sequence[str],
+    precisions: Sequence[str],
+    workers: Sequence[int],
+    options: argparse.Namespace,
+    folder: Path,
+) -> Iterator[Program]:
     """Yield all programs to time for one model."""
     source, prepared, split = data_of(name, model, folder)
     arrays = folder / f"{name}.npz"
@@ -177,12 +199,18 @@ def programs(
             for way, task in tasks.items():
                 strategies = [one for one in STRATEGIES[engine] if one != "horovod" or horovod_built()]
                 text = STUDY.format(
-                    task=task, source=source, epochs=model.epochs, batch=model.batch, engine=engine,
-                    precision=precision, device=options.device, workers=", ".join(map(str, workers)),
+                    task=task,
+                    source=source,
+                    epochs=model.epochs,
+                    batch=model.batch,
+                    engine=engine,
+                    precision=precision,
+                    device=options.device,
+                    workers=", ".join(map(str, workers)),
                     strategies=", ".join(
                         f'"{one}"' for one in strategies if one in (options.strategy or strategies)
                     ),
-                )  # fmt: skip
+                )
                 file = folder / f"{Path(task).stem}-{engine}-{precision}.toml"
                 file.write_text(text)
                 study = load_study(file)
@@ -231,11 +259,20 @@ def errand_of(way: str, point: Point, model: Model, prepared: Prepared, arrays: 
     """Arguments of `bare.py` or `bare_torch.py`: as many steps as our run takes."""
     steps = max(5, model.epochs * int(np.load(arrays)["inputs"].shape[0]) // point.global_batch)
     return {
-        "way": way, "engine": point.engine, "strategy": point.implementation, "task": model.task,
-        "arrays": str(arrays), "kind": prepared.kind, "classes": prepared.classes,
-        "batch": model.batch, "steps": steps, "epochs": model.epochs, "workers": point.workers,
-        "precision": point.train.precision, "device": point.launch.device,
-    }  # fmt: skip
+        "way": way,
+        "engine": point.engine,
+        "strategy": point.implementation,
+        "task": model.task,
+        "arrays": str(arrays),
+        "kind": prepared.kind,
+        "classes": prepared.classes,
+        "batch": model.batch,
+        "steps": steps,
+        "epochs": model.epochs,
+        "workers": point.workers,
+        "precision": point.train.precision,
+        "device": point.launch.device,
+    }
 
 
 def ours(store: StudyFolder, point: Point) -> tuple[float, dict[str, float]]:

@@ -10,9 +10,9 @@ from typing import Any
 
 from scalestudy.cluster.environment import library_changes
 from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.config.point import Point
 from scalestudy.hardware import cores
 from scalestudy.launch.local import reserve
-from scalestudy.study.point import Point
 
 HERE = Path(__file__).parent
 
@@ -27,9 +27,14 @@ def other(what: str, errand: dict[str, Any], point: Point) -> float:
         processes = []
         for rank in range(size):
             place = {
-                "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
-                "MASTER_ADDR": "localhost", "MASTER_PORT": port, SECRET: secret,
-            }  # fmt: skip
+                "RANK": rank,
+                "WORLD_SIZE": size,
+                "LOCAL_RANK": rank,
+                "LOCAL_WORLD_SIZE": size,
+                "MASTER_ADDR": "localhost",
+                "MASTER_PORT": port,
+                SECRET: secret,
+            }
             variables = inherited | {key: str(value) for key, value in place.items()}
             program = HERE / ("bare_torch.py" if errand["engine"] == "torch" else "bare.py")
             command = [sys.executable, str(program), json.dumps(errand)]

@@ -36,9 +36,13 @@ def made(seed: int, base: Path) -> list[Case]:
     folders.make(results)
     sites.make(prepared)
     return [
-        *study_files.cases(draw), *command_lines.cases(draw), *sources.cases(draw), *tasks.cases(draw),
-        *folders.cases(draw, results), *sites.cases(draw, prepared),
-    ]  # fmt: skip
+        *study_files.cases(draw),
+        *command_lines.cases(draw),
+        *sources.cases(draw),
+        *tasks.cases(draw),
+        *folders.cases(draw, results),
+        *sites.cases(draw, prepared),
+    ]
 
 
 def warm() -> None:
@@ -50,8 +54,8 @@ def warm() -> None:
     from scalestudy.cli import points_table, terminal  # noqa: F401
     from scalestudy.data.sources import folders, npz  # noqa: F401
     from scalestudy.features.check import check  # noqa: F401
+    from scalestudy.plugins.launchers import LAUNCHERS
     from scalestudy.report import terminal as table  # noqa: F401
-    from scalestudy.study.launchers import LAUNCHERS
 
     for name in LAUNCHERS.names():
         LAUNCHERS.get(name)

@@ -29,10 +29,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scalestudy.data.loading.loader import Loader
-from scalestudy.data.loading.order import Indices, epoch_order
-from scalestudy.data.loading.reader import Stored
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.loading.loader import Loader, Stored
+from scalestudy.data.loading.slices import Indices, Slice, epoch_order
 from scalestudy.hardware import cores, devices
 
 DEVICES = 8
@@ -144,9 +142,12 @@ class Ours:
             return stage(part, device)
 
         self._loader = Loader(
-            Stored(inputs, targets), slices=[(each, each + 1) for each in range(DEVICES)], workers=DEVICES,
-            global_batch=DEVICES * case.batch, stage=noted,
-        )  # fmt: skip
+            Stored(inputs, targets),
+            slices=[(each, each + 1) for each in range(DEVICES)],
+            workers=DEVICES,
+            global_batch=DEVICES * case.batch,
+            stage=noted,
+        )
 
     def __call__(self, order: Indices) -> Iterator[tuple[int, int]]:
         """Yield images and copies of each call."""

@@ -12,15 +12,15 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from scalestudy.data.splits.split import stored_split
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import load_study
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local.run import run_point
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import load_study
-from scalestudy.study.records import Progress
-from scalestudy.study.settings import DataSettings
-from scalestudy.study.store import RunFolder, StudyFolder
+from scalestudy.store.records import Progress
+from scalestudy.store.study_folder import RunFolder, StudyFolder
 
 STUDY = """
 task = "linear.py"

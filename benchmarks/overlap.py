@@ -26,15 +26,15 @@ import numpy as np
 from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.secret import SECRET, new_secret
-from scalestudy.data.splits.split import Split, stored_split
+from scalestudy.config.point import Point
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.split import Split, stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.hardware import cores
-from scalestudy.study.engines import DEFAULT, engine_traits
-from scalestudy.study.point import Point
-from scalestudy.study.settings import DataSettings
-from scalestudy.study.strategies import traits
+from scalestudy.plugins.engines import DEFAULT, engine_traits
+from scalestudy.plugins.strategies import traits
 
 PORT, NETWORK = 20000, "10.231.77"
 TASK = """
@@ -78,17 +78,32 @@ def point_of(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     (folder / "overlap_task.py").write_text(TASK)
     batch = options.batch * options.workers
     rng, count = np.random.default_rng(0), batch * options.steps + 8
-    arrays = {"x_train": rng.integers(0, 256, (count, 32, 32)).astype("uint8"),
-              "y_train": rng.integers(0, 10, count)}  # fmt: skip
+    arrays = {
+        "x_train": rng.integers(0, 256, (count, 32, 32)).astype("uint8"),
+        "y_train": rng.integers(0, 10, count),
+    }
     np.savez(folder / "images.npz", **arrays)
     prepared = prepare(DataSettings(source=str(folder / "images.npz"), cache=str(folder)))
     split = stored_split(prepared, 8 / count, 0)
     epochs = options.rounds + 1
-    train = {"epochs": epochs, "batch_size": options.batch, "optimizer": "sgd", "learning_rate": 1e-4,
-             "schedule": "constant", "evaluate_every": epochs}  # fmt: skip
-    return {"name": "overlap", "study": "overlap", "task": str(folder / "overlap_task.py"), "seed": 0,
-            "workers": options.workers, "train": train, "data": {"source": "images.npz"},
-            "files": {"prepared": str(prepared.path), "split": str(split.path)}}  # fmt: skip
+    train = {
+        "epochs": epochs,
+        "batch_size": options.batch,
+        "optimizer": "sgd",
+        "learning_rate": 1e-4,
+        "schedule": "constant",
+        "evaluate_every": epochs,
+    }
+    return {
+        "name": "overlap",
+        "study": "overlap",
+        "task": str(folder / "overlap_task.py"),
+        "seed": 0,
+        "workers": options.workers,
+        "train": train,
+        "data": {"source": "images.npz"},
+        "files": {"prepared": str(prepared.path), "split": str(split.path)},
+    }
 
 
 @contextmanager
@@ -116,8 +131,10 @@ def slow_network(workers: int, rate: int) -> Iterator[list[str]]:
 def tool(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"expected `{' '.join(command)}` to work; received: {done.stderr.strip()}. A kernel without "
-                 "veth, bridge or tbf cannot shape a network.")  # fmt: skip
+        sys.exit(
+            f"expected `{' '.join(command)}` to work; received: {done.stderr.strip()}. A kernel without "
+            "veth, bridge or tbf cannot shape a network."
+        )
 
 
 def measure(
@@ -129,20 +146,25 @@ def measure(
     for rank, name in enumerate(names):
         placement = Placement(rank, len(names), 0, 1, rank, hosts, "benchmark", PORT)
         changes = process_environment(
-            os.environ, engine_traits(DEFAULT), gpus=(), rendezvous=traits(strategy).rendezvous,
-            placement=placement, quiet=True,
-        )  # fmt: skip
+            os.environ,
+            engine_traits(DEFAULT),
+            gpus=(),
+            rendezvous=traits(strategy).rendezvous,
+            placement=placement,
+            quiet=True,
+        )
         variables = changes.applied(os.environ) | {
-            SECRET: secret, "HOROVOD_GLOO_IFACE": "slow", "OMP_NUM_THREADS": "1"
-        }  # fmt: skip
-        errand = {"placement": asdict(placement), "sizes": sizes,
-                  "point": point | {"strategy": strategy}}  # fmt: skip
+            SECRET: secret,
+            "HOROVOD_GLOO_IFACE": "slow",
+            "OMP_NUM_THREADS": "1",
+        }
+        errand = {"placement": asdict(placement), "sizes": sizes, "point": point | {"strategy": strategy}}
         core = str(granted[rank % len(granted)])
         inside = ["ip", "netns", "exec", name, "taskset", "--cpu-list", core]
         command = [*inside, sys.executable, __file__, json.dumps(errand)]
-        processes.append(subprocess.Popen(
-            command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ))  # fmt: skip
+        processes.append(
+            subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        )
     try:
         answers = [process.stdout.readline() for process in processes if process.stdout]
         for process in processes:
@@ -193,8 +215,10 @@ def report(
     strategy: str, sizes: list[str], found: dict[str, list[float]], options: argparse.Namespace
 ) -> None:
     """Print the ratios, each with its smallest and largest round."""
-    print(f"\n{strategy}, {options.workers} workers, {options.rate} Mbit/s: seconds of a step, and ratio one "
-          f"bucket : buckets; median [smallest, largest] of {options.rounds} rounds")  # fmt: skip
+    print(
+        f"\n{strategy}, {options.workers} workers, {options.rate} Mbit/s: seconds of a step, and ratio one "
+        f"bucket : buckets; median [smallest, largest] of {options.rounds} rounds"
+    )
     for size in sizes:
         ratios = [one / other for one, other in zip(found["all"], found[size], strict=True)]
         print(f"  {size:8} {_spread(found[size])}   {_spread(ratios)}", flush=True)

@@ -75,9 +75,11 @@ def main() -> None:
         make_study(small, 100, asked.epochs)
         environment = dict(os.environ, XDG_CACHE_HOME=str(Path(scratch) / "cache"), COLUMNS="120")
         commands = {
-            "status": ["status"], "watch, one picture": ["watch"], "report": ["report"],
+            "status": ["status"],
+            "watch, one picture": ["watch"],
+            "report": ["report"],
             "report --format html": ["report", "--format", "html"],
-        }  # fmt: skip
+        }
         if asked.verify:
             commands["status --verify"] = ["status", "--verify"]
         print(f"{asked.runs} runs of {asked.epochs} epochs, {len(os.sched_getaffinity(0))} cores\n")
@@ -87,8 +89,10 @@ def main() -> None:
             found = [measure([first, str(each), *rest], environment) for each in (folder, small)]
             print(line(name, *found, ratio=asked.runs / 100), flush=True)
         page = folder / "report" / "report.html"
-        print(f"\nreport.html: {page.stat().st_size / 2**20:.1f} MiB; of 100 runs "
-              f"{(small / 'report' / 'report.html').stat().st_size / 2**20:.1f} MiB")  # fmt: skip
+        print(
+            f"\nreport.html: {page.stat().st_size / 2**20:.1f} MiB; of 100 runs "
+            f"{(small / 'report' / 'report.html').stat().st_size / 2**20:.1f} MiB"
+        )
 
 
 if __name__ == "__main__":

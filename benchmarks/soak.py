@@ -30,9 +30,18 @@ from faults.here import FAULTS
 from faults.scene import PHASES, Scene, fresh
 
 STRATEGIES = (
-    "single", "native", "mirrored", "multiworker", "horovod", "virtual", "torch-single", "torch-virtual",
-    "ddp", "central-storage", "parameter-server",
-)  # fmt: skip
+    "single",
+    "native",
+    "mirrored",
+    "multiworker",
+    "horovod",
+    "virtual",
+    "torch-single",
+    "torch-virtual",
+    "ddp",
+    "central-storage",
+    "parameter-server",
+)
 CHAIN = 8
 """Faults per study, before it is run to its end."""
 LAUNCH = "progress_timeout = 60"

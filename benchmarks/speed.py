@@ -17,16 +17,16 @@ from pathlib import Path
 
 import numpy as np
 
-from scalestudy.data.splits.split import Split, stored_split
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import load_study
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.split import Split, stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.hardware import cores
 from scalestudy.launch.local.run import run_point
-from scalestudy.study.expand import expand
-from scalestudy.study.parse import load_study
-from scalestudy.study.settings import DataSettings
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 HERE = Path(__file__).parent
 STUDY = """

@@ -14,16 +14,16 @@ import time
 from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.data.splits.split import stored_split
+from scalestudy.config.catalog import task_defaults
+from scalestudy.config.point import Point
+from scalestudy.config.settings import DataSettings, ResolvedData, ResolvedLaunch, TrainSettings
+from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.base import engine_of
 from scalestudy.engines.group import join
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes, quantile
-from scalestudy.study.catalog import resolved_train
-from scalestudy.study.point import Point
-from scalestudy.study.settings import DataSettings, ResolvedData, ResolvedLaunch, TrainSettings
 from scalestudy.training.session import EpochCounters, Session
 
 CLAIM = 1.01
@@ -88,14 +88,19 @@ def session_of(folder: Path, epochs: int, batch: int) -> Session:
     """Build the session of a real run with one worker."""
     prepared = prepare(DataSettings(source="digits", cache=str(folder)))
     split = stored_split(prepared, None, 0)
-    train = resolved_train(
-        "cnn", TrainSettings(epochs=epochs, batch_size=batch, steps_per_call=1, evaluate_every=epochs)
-    )
+    settings = TrainSettings(epochs=epochs, batch_size=batch, steps_per_call=1, evaluate_every=epochs)
+    train = task_defaults("cnn").complete_train(settings)
     point = Point(
-        name="step-times", study="step-times", task="cnn", strategy="single", workers=1, seed=0,
-        data=ResolvedData(source="digits"), train=train,
+        name="step-times",
+        study="step-times",
+        task="cnn",
+        strategy="single",
+        workers=1,
+        seed=0,
+        data=ResolvedData(source="digits"),
+        train=train,
         terms={"implementation": "single", "launch": ResolvedLaunch()},
-    )  # fmt: skip
+    )
     engine = engine_of(point.engine)
     engine.set_up(point, threads=len(cores.granted()), device="cpu")
     placement = Placement(0, 1, 0, 1, 0, ("localhost",), "alone")

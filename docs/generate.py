@@ -15,9 +15,7 @@ MARK = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 CODE = re.compile(r"""(?<![`\w])(?:"[^"\s`]+"|--[a-z][\w=-]*|\[(?:data|train|launch|sweep)\])(?![`\w])""")
 """Matches code without backticks in texts of the program: quoted words, options, sections."""
 FIELD = {
-    r"a quoted text( that is not empty)?": "a string",
-    r"quoted texts": "strings",
-    r"quoted (path|regular expression)": r"\1",
+    r" that is not empty": "",
     r"a whole number": "an integer",
     r" and (at most|below) \d{4,}": "",  # limits beyond practical values
     r" of at least": " from",
@@ -41,7 +39,7 @@ MEANINGS = {
     "test_matrices": "Confusion matrices over the test set.",
     "best_epoch": "The epoch of best_quality, counted from 1.",
     "parameters": "Number of the model's parameters.",
-    "oversubscribed": "Why its times do not count: more workers than cores or GPUs. None if they do.",
+    "oversubscribed": "Why its times are excluded: more workers than cores or GPUs. None if they are not.",
     "phase": "What the run is doing.",
     "rank": "Rank of the process, from 0.",
     "size": "Number of processes.",
@@ -148,12 +146,12 @@ def _option(text: str) -> str:
 
 def study_file() -> str:
     """Every key of a study file, section by section."""
-    from scalestudy.study.file import Study
-    from scalestudy.study.keys import SECTIONS, SWEEP_KEYS, SweptValue
+    from scalestudy.config.file import Study
+    from scalestudy.config.keys import SECTIONS, SWEEP_KEYS, SweptValue
 
     top = Study.model_json_schema()
     lines = ["## Top of the file { #top }", ""]
-    for name in ("task", "name", "engine", "quality_margin"):
+    for name in ("task", "name", "engine", "quality_margin", "indifference_zone"):
         schema = top["properties"][name]
         if name == "engine":
             one = _wanted(SweptValue.model_json_schema()["properties"]["engine"])
@@ -181,15 +179,16 @@ def site_profile() -> str:
 
     lines = ["## Keys { #keys }", "", *_keys("site", Site, without=("name",))]
     for title, name, model in (
-        ("[[large_jobs]]", "large_jobs", LargeJobs), ("[container]", "container", Container),
-    ):  # fmt: skip
+        ("[[large_jobs]]", "large_jobs", LargeJobs),
+        ("[container]", "container", Container),
+    ):
         lines += [f"## {title} {{ #{name} }}", "", prose(_doc(model)), "", *_keys(name, model)]
     return "\n".join(lines)
 
 
 def strategies() -> str:
     """A table of the strategies for each engine."""
-    from scalestudy.study.engines import REGISTRY as ENGINES
+    from scalestudy.plugins.engines import REGISTRY as ENGINES
 
     lines = []
     for name in ENGINES.built_in():
@@ -230,8 +229,8 @@ def strategies() -> str:
 
 def records() -> str:
     """The keys of the records of a run, file by file."""
-    from scalestudy.study import records, usage
-    from scalestudy.study.model_record import BestRecord, ModelRecord
+    from scalestudy.store import records, usage
+    from scalestudy.store.model_record import BestRecord, ModelRecord
 
     files = {
         "result.json": records.Result,
@@ -283,27 +282,16 @@ def costs() -> str:
     return "\n".join(["| Column | Meaning |", "|-|-|", *rows])
 
 
-def losses() -> str:
-    """Losses with their parameters."""
-    from scalestudy.study.objectives import LOSSES
+def parameters() -> str:
+    """Parameters of losses and metrics that have any."""
+    from scalestudy.config.objectives import LOSSES, METRICS
 
-    return _formulas("Loss", LOSSES)
-
-
-def metrics() -> str:
-    """Metrics with their parameters."""
-    from scalestudy.study.objectives import METRICS
-
-    return _formulas("Metric", METRICS)
-
-
-def _formulas(title: str, known: Any) -> str:
-    lines = [f"| {title} | Parameters, with their defaults |", "|-|-|"]
-    for name, parameters in known.items():
+    lines = ["| Loss or metric | Parameters, with their defaults |", "|-|-|"]
+    for name, known in (*LOSSES.items(), *METRICS.items()):
         given = ", ".join(
-            f"`{key}={_figure(allowed.default)}` ({_limits(allowed)})" for key, allowed in parameters.items()
+            f"`{key}={_figure(allowed.default)}` ({_limits(allowed)})" for key, allowed in known.items()
         )
-        lines.append(f"| `{name}` | {given or '–'} |")
+        lines += [f"| `{name}` | {given} |"] if given else []
     return "\n".join(lines)
 
 
@@ -323,7 +311,7 @@ def _keys(section: str, model: Any, without: tuple[str, ...] = ()) -> Iterator[s
 
 
 def _key(section: str, name: str, schema: Any, *, required: bool) -> Iterator[str]:
-    from scalestudy.study.template import toml_line
+    from scalestudy.config.template import toml_line
 
     default, examples = schema.get("default"), schema.get("examples")
     facts = [_wanted(schema)]
@@ -352,7 +340,7 @@ def _wanted(schema: Any) -> str:
 
 
 def _in_words(schema: Any) -> str:
-    from scalestudy.study.keys import wanted
+    from scalestudy.config.keys import wanted
 
     if "wanted" in schema:
         return str(schema["wanted"])
@@ -362,11 +350,11 @@ def _in_words(schema: Any) -> str:
         if "wanted" in part:
             return str(part["wanted"])
         if part.get("type") == "array" and "prefixItems" not in part:
-            return "a list of tables" if "$ref" in part["items"] else "a list of quoted texts"
+            return "a list of tables" if "$ref" in part["items"] else "a list of strings"
         if "$ref" in part:
-            return "a quoted path, or a table"
+            return "a path, or a table"
         if part.get("type") == "object":
-            return "a table of quoted texts"
+            return "a table of strings"
     return wanted(schema)
 
 
@@ -409,6 +397,5 @@ PARTS: dict[str, Callable[[], str]] = {
     "strategies": strategies,
     "records": records,
     "costs": costs,
-    "losses": losses,
-    "metrics": metrics,
+    "parameters": parameters,
 }

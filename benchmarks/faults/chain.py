@@ -7,7 +7,7 @@ import time
 from faults import torn
 from faults.fault import Fault, Outcome
 from faults.scene import Scene, StuckError, wait_for
-from scalestudy.study.run_folder import RunFolder
+from scalestudy.store.run_folder import RunFolder
 
 START = "start"
 """The phase before a run can be paused: any moment of the first seconds."""

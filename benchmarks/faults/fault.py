@@ -74,9 +74,12 @@ def table(outcomes: list[Outcome]) -> str:
     for name in [*names, "all"]:
         own = [each for each in outcomes if name in (each.fault, "all")]
         counts = [
-            len(own), sum(each.survived for each in own), sum(bool(each.lost) for each in own),
-            sum(bool(each.leaked) for each in own), sum(bool(each.misnamed) for each in own),
-        ]  # fmt: skip
+            len(own),
+            sum(each.survived for each in own),
+            sum(bool(each.lost) for each in own),
+            sum(bool(each.leaked) for each in own),
+            sum(bool(each.misnamed) for each in own),
+        ]
         lines.append(
             f"{name:{width}}  {counts[0]:7}  {counts[1]:8}  {counts[2]:4}  {counts[3]:6}  {counts[4]:8}"
         )

@@ -128,8 +128,10 @@ def _steal(scene: Scene, draw: random.Random) -> str:
     network = f"--net=/proc/{worker.pid}/ns/net"
     thief = subprocess.Popen(
         ["nsenter", network, sys.executable, "-c", _THIEF, str(port), str(port + 1)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert thief.stdout is not None
     thief.stdout.readline()
     _THIEVES[scene.root] = thief

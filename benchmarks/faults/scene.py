@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from scalestudy.study.run_folder import RunFolder
-from scalestudy.study.strategies import traits
+from scalestudy.plugins.strategies import traits
+from scalestudy.store.run_folder import RunFolder
 
 T = TypeVar("T")
 
@@ -113,9 +113,11 @@ class Scene:
         self.log = root / "log"
         self.told = 0
         self.environment = os.environ | {
-            "SCALESTUDY_SOAK": str(root), "TMPDIR": str(root / "tmp"), "XDG_RUNTIME_DIR": str(root / "run"),
+            "SCALESTUDY_SOAK": str(root),
+            "TMPDIR": str(root / "tmp"),
+            "XDG_RUNTIME_DIR": str(root / "run"),
             "COLUMNS": "200",
-        }  # fmt: skip
+        }
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start a Scalestudy command; its output goes to the scene's log."""
@@ -123,9 +125,14 @@ class Scene:
         self.told = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
             return subprocess.Popen(
-                command, cwd=self.root, env=self.environment, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+                command,
+                cwd=self.root,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
     def run(self) -> subprocess.Popen[bytes]:
         return self.start("run", str(self.study), "--no-report")

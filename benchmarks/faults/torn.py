@@ -47,13 +47,29 @@ def _remove(path: Path, draw: random.Random) -> None:
 
 
 TEARS: dict[str, Callable[[Path, random.Random], None]] = {
-    "truncated": _truncate, "empty": _empty, "noise": _noise, "bit flipped": _flip, "a folder": _folder,
-    "newer": _newer, "removed": _remove,
-}  # fmt: skip
+    "truncated": _truncate,
+    "empty": _empty,
+    "noise": _noise,
+    "bit flipped": _flip,
+    "a folder": _folder,
+    "newer": _newer,
+    "removed": _remove,
+}
 TORN = (
-    "result.json", "point.json", "epochs.jsonl", "progress.json", "launcher.json", "ranks/0.json",
-    "model.keras",    "study.json", "study.toml", "split", "prepared", "checkpoint.npz", "failure.json",
-)  # fmt: skip
+    "result.json",
+    "point.json",
+    "epochs.jsonl",
+    "progress.json",
+    "launcher.json",
+    "ranks/0.json",
+    "model.keras",
+    "study.json",
+    "study.toml",
+    "split",
+    "prepared",
+    "checkpoint.npz",
+    "failure.json",
+)
 
 LASTING = ("result.json", "point.json", "epochs.jsonl", "ranks/0.json", "study.json", "split", "prepared")
 """Files of a finished run without which no conclusion is possible."""

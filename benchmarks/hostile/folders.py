@@ -14,10 +14,16 @@ from hostile.study_files import damaged
 
 RUN = "points/native-w1-s0/run-1"
 RECORDS = (
-    "study.json", "study.toml", f"{RUN}/point.json", f"{RUN}/result.json", f"{RUN}/launcher.json",
-    f"{RUN}/epochs.jsonl", f"{RUN}/ranks/0.json", "points/native-w2-s0/run-1/failure.json",
+    "study.json",
+    "study.toml",
+    f"{RUN}/point.json",
+    f"{RUN}/result.json",
+    f"{RUN}/launcher.json",
+    f"{RUN}/epochs.jsonl",
+    f"{RUN}/ranks/0.json",
+    "points/native-w2-s0/run-1/failure.json",
     "points/native-w2-s0/run-1/progress.json",
-)  # fmt: skip
+)
 COMMANDS = (
     ["status", "results"],
     ["report", "results"],
@@ -90,7 +96,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "a device": _replaced(lambda file: file.symlink_to("/dev/zero")),
     "gone": Path.unlink,
     "unreadable": lambda file: file.chmod(0),
-}  # fmt: skip
+}
 ODD: dict[str, Callable[[Path], object]] = {
     "run-²": lambda folder: (folder / "points/native-w1-s0/run-²").mkdir(),
     "run of many digits": lambda folder: (folder / f"points/native-w1-s0/run-{'9' * 200}").mkdir(),
@@ -108,7 +114,7 @@ ODD: dict[str, Callable[[Path], object]] = {
     "unreadable run": lambda folder: (folder / RUN).chmod(0),
     "queue is a folder": lambda folder: (folder / "queue-slurm.json").mkdir(),
     "lock is a folder": lambda folder: (folder / "lock").mkdir(),
-}  # fmt: skip
+}
 
 
 def cases(random: random.Random, made: Path) -> Iterator[Case]:
@@ -138,10 +144,10 @@ def cases(random: random.Random, made: Path) -> Iterator[Case]:
 
 def make(folder: Path) -> None:
     """Create the results folder of a study with two points: one done, one failed."""
-    from scalestudy.study.expand import expand
-    from scalestudy.study.parse import load_study
-    from scalestudy.study.records import EpochRecord, Failure, Progress, RankRecord, Result
-    from scalestudy.study.store import StudyFolder
+    from scalestudy.config.expand import expand
+    from scalestudy.config.parse import load_study
+    from scalestudy.store.records import EpochRecord, Failure, Progress, RankRecord, Result
+    from scalestudy.store.study_folder import StudyFolder
 
     (folder / "study.toml").write_text(TEXT)
     study = load_study(folder / "study.toml")
@@ -151,25 +157,58 @@ def make(folder: Path) -> None:
     for number in (1, 2):
         done.append_epoch(
             EpochRecord(
-                epoch=number, steps=2, samples=16, learning_rate=0.1, loss=1.0 / number, train_seconds=1.0,
-                input_seconds=0.0, elapsed_training_seconds=float(number), validation={"loss": 1.0},
+                epoch=number,
+                steps=2,
+                samples=16,
+                learning_rate=0.1,
+                loss=1.0 / number,
+                train_seconds=1.0,
+                input_seconds=0.0,
+                elapsed_training_seconds=float(number),
+                validation={"loss": 1.0},
             )
-        )  # fmt: skip
+        )
     done.write_rank(
         RankRecord(
-            rank=0, size=1, local_rank=0, host="a", pid=1, placement_source="single", cpus=[0], threads=1,
-            devices=[], versions={"Python": "3"},
+            rank=0,
+            size=1,
+            local_rank=0,
+            host="a",
+            pid=1,
+            placement_source="single",
+            cpus=[0],
+            threads=1,
+            devices=[],
+            versions={"Python": "3"},
         )
-    )  # fmt: skip
+    )
     done.write_result(
         Result(
-            name=points[0].name, strategy="native", implementation="single", workers=1, seed=0,
-            per_worker_batch=32, global_batch=32, epochs=2, updates=4, samples_processed=32,
-            training_samples=16, throughput=100.0, steady_epochs=1, training_seconds=3.0, wall_seconds=5.0,
-            phases={}, metric="accuracy", quality=0.5, best_quality=0.5, best_epoch=2, parameters=10,
-            weights_digest="0", finished="2020-01-01T00:00:00+00:00",
+            name=points[0].name,
+            strategy="native",
+            implementation="single",
+            workers=1,
+            seed=0,
+            per_worker_batch=32,
+            global_batch=32,
+            epochs=2,
+            updates=4,
+            samples_processed=32,
+            training_samples=16,
+            throughput=100.0,
+            steady_epochs=1,
+            training_seconds=3.0,
+            wall_seconds=5.0,
+            phases={},
+            metric="accuracy",
+            quality=0.5,
+            best_quality=0.5,
+            best_epoch=2,
+            parameters=10,
+            weights_digest="0",
+            finished="2020-01-01T00:00:00+00:00",
         )
-    )  # fmt: skip
+    )
     failed.write_progress(Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0))
     failed.write_failure(Failure(rank=0, exit_code=1, reason="rank 0 gave up"))
 

@@ -16,22 +16,56 @@ STUDY = (
 )
 GOOD = b'cpus_per_node = 4\npartition = "main"\ntime_limit = "01:00:00"\nmodules = ["a", "b"]\n'
 LINES = (
-    "cpus_per_node = 0", "cpus_per_node = 10000000000", "cpus_per_node = inf", 'cpus_per_node = "4"',
-    "cpus_per_node = [4]", "cpus_per_node = 1979-05-27", "gpus_per_node = -1", "gpus_per_node = 1000000",
-    "tasks_per_node = 0", 'time_limit = "forever"', 'time_limit = "99999999999999:00:00"',
-    'time_limit = ""', 'time_limit = "-1:00:00"', 'time_limit = "1e9"', "time_limit = 5",
-    'time_limit_minimum = "x"', "signal_lead = 0", "signal_lead = 1e9", 'gpu_request = "x"',
-    'gpu_request = "{gpus} {x}"', 'directives = ["x"]', 'directives = ["--a\\nrm"]', 'partition = "a\\nb"',
-    'partition = ""', "partition = 5", 'env = { "a b" = "c" }', "env = { a = 5 }", "proxies = []",
-    'container = "docker://x"', 'container = ""', "container = 5",
-    'container = { image = "x", nonsense = 1 }', 'container = { runtime = "apptainer" }',
-    "environment = []", 'environment = "a"\ncontainer = "b"', "nonsense = 1", "name = 5", "modules = 5",
-    'modules = "a"', f"modules = {'[' * 2000}{']' * 2000}", 'time_limit_scaling = "x"', "module_purge = 5",
-)  # fmt: skip
+    "cpus_per_node = 0",
+    "cpus_per_node = 10000000000",
+    "cpus_per_node = inf",
+    'cpus_per_node = "4"',
+    "cpus_per_node = [4]",
+    "cpus_per_node = 1979-05-27",
+    "gpus_per_node = -1",
+    "gpus_per_node = 1000000",
+    "tasks_per_node = 0",
+    'time_limit = "forever"',
+    'time_limit = "99999999999999:00:00"',
+    'time_limit = ""',
+    'time_limit = "-1:00:00"',
+    'time_limit = "1e9"',
+    "time_limit = 5",
+    'time_limit_minimum = "x"',
+    "signal_lead = 0",
+    "signal_lead = 1e9",
+    'gpu_request = "x"',
+    'gpu_request = "{gpus} {x}"',
+    'directives = ["x"]',
+    'directives = ["--a\\nrm"]',
+    'partition = "a\\nb"',
+    'partition = ""',
+    "partition = 5",
+    'env = { "a b" = "c" }',
+    "env = { a = 5 }",
+    "proxies = []",
+    'container = "docker://x"',
+    'container = ""',
+    "container = 5",
+    'container = { image = "x", nonsense = 1 }',
+    'container = { runtime = "apptainer" }',
+    "environment = []",
+    'environment = "a"\ncontainer = "b"',
+    "nonsense = 1",
+    "name = 5",
+    "modules = 5",
+    'modules = "a"',
+    f"modules = {'[' * 2000}{']' * 2000}",
+    'time_limit_scaling = "x"',
+    "module_purge = 5",
+)
 FINE_LINES = (
-    'account = "a\\u0000b"', 'launcher = "$"', 'wrapper = ["\\u0000"]', 'scratch = "~nobody-here/x"',
+    'account = "a\\u0000b"',
+    'launcher = "$"',
+    'wrapper = ["\\u0000"]',
+    'scratch = "~nobody-here/x"',
     'partition = "a b"',
-)  # fmt: skip
+)
 TEMPLATES = {
     "open": "{% if %}",
     "unknown": "{{ nonsense }}",
@@ -68,9 +102,9 @@ def cases(random: random.Random, made: Path) -> Iterator[Case]:
 
 def make(folder: Path) -> None:
     """Create a study for Slurm with prepared data."""
-    from scalestudy.data.splits.split import stored_split
+    from scalestudy.config.settings import DataSettings
+    from scalestudy.data.split import stored_split
     from scalestudy.data.store.prepare import prepare
-    from scalestudy.study.settings import DataSettings
 
     (folder / "study.toml").write_text(STUDY)
     (folder / "here.toml").write_bytes(GOOD)

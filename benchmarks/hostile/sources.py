@@ -203,4 +203,4 @@ PLACES: dict[str, Callable[[Path], list[str]]] = {
     "unreadable class": partial(_spoilt, lambda set_: (set_ / "b").chmod(0)),
     "unreadable set": partial(_spoilt, lambda set_: set_.chmod(0)),
     "masks of another size": _masks,
-}  # fmt: skip
+}

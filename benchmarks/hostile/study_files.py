@@ -33,12 +33,32 @@ VALUES = {
     "quoted": '"8"',
 }
 KEYS = (
-    "task", "name", "data.source", "data.validation", "data.image_size", "data.cache", "data.seed",
-    "train.epochs", "train.batch_size", "train.optimizer", "train.learning_rate", "train.reference_batch",
-    "train.warmup_steps", "train.warmup_epochs", "train.precision", "train.xla", "train.evaluate_every",
-    "sweep.workers", "sweep.seed", "sweep.strategy", "sweep.epochs", "launch.on", "launch.site",
-    "launch.cpus_per_worker", "launch.device",
-)  # fmt: skip
+    "task",
+    "name",
+    "data.source",
+    "data.validation",
+    "data.image_size",
+    "data.cache",
+    "data.seed",
+    "train.epochs",
+    "train.batch_size",
+    "train.optimizer",
+    "train.learning_rate",
+    "train.reference_batch",
+    "train.warmup_steps",
+    "train.warmup_epochs",
+    "train.precision",
+    "train.xla",
+    "train.evaluate_every",
+    "sweep.workers",
+    "sweep.seed",
+    "sweep.strategy",
+    "sweep.epochs",
+    "launch.on",
+    "launch.site",
+    "launch.cpus_per_worker",
+    "launch.device",
+)
 GOOD = b"""# A study.
 task = "cnn"
 name = "study"

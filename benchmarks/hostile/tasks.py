@@ -55,9 +55,12 @@ def cases(random: random.Random) -> Iterator[Case]:
     for word, text in TEXTS.items():
         yield Case("task file: text", word, partial(_task, text, ["run", "study.toml", "--dry-run"]))
         yield Case(
-            "task file: text", f"{word}, prepared", partial(_task, text, ["data", "prepare", "study.toml"]),
-            must=word != "deep sum", slow=word in ("deep", "deep sum", "no data", "data number", "train nan"),
-        )  # fmt: skip
+            "task file: text",
+            f"{word}, prepared",
+            partial(_task, text, ["data", "prepare", "study.toml"]),
+            must=word != "deep sum",
+            slow=word in ("deep", "deep sum", "no data", "data number", "train nan"),
+        )
     for word, text in IMPORTED.items():
         build = partial(_task, text, ["data", "prepare", "study.toml"])
         yield Case("task file: import", word, build, must=True, slow=True)

@@ -36,12 +36,19 @@ class Workers:
             self._processes.append(
                 subprocess.Popen(
                     [sys.executable, "-m", "loaders.worker", name, json.dumps(own._asdict())],
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-                    env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "",
-                         "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=self._errors,
+                    text=True,
+                    env={
+                        **os.environ,
+                        "TF_CPP_MIN_LOG_LEVEL": "3",
+                        "CUDA_VISIBLE_DEVICES": "",
+                        "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")]),
+                    },
                     preexec_fn=lambda mine=mine: os.sched_setaffinity(0, mine),  # noqa: PLW1509
                 )
-            )  # fmt: skip
+            )
 
     def tell(self, command: str) -> list[dict[str, Any]]:
         """Send a command to all workers at once and return their answers.

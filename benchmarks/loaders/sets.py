@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from scalestudy.data.images.resize import resize_image
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.images.form import resize_image
 from scalestudy.data.store.prepare import prepare
-from scalestudy.study.settings import DataSettings
 
 Array = Any
 

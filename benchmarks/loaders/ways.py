@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from scalestudy.data.images.resize import resize_image
+from scalestudy.data.images.form import resize_image
 
 Batch = tuple[Any, Any]
 
@@ -43,8 +43,7 @@ class Ours:
     """The loader as in a run, with the staging of the TensorFlow engine."""
 
     def __init__(self, task: Task) -> None:
-        from scalestudy.data.loading.loader import Loader
-        from scalestudy.data.loading.reader import reader_of
+        from scalestudy.data.loading.loader import Loader, reader_of
         from scalestudy.data.store.prepared import Prepared
         from scalestudy.engines.tensorflow.staging import stage
         from scalestudy.training.reading import lanes_of
@@ -52,13 +51,17 @@ class Ours:
         prepared = Prepared.open(task.prepared)
         self._rows = np.arange(prepared.count)
         self._loader = Loader(
-            reader_of(prepared), slices=[(task.rank, task.rank + 1)], workers=task.workers,
-            global_batch=task.batch * task.workers, stage=stage, lanes=lanes_of(prepared),
-        )  # fmt: skip
+            reader_of(prepared),
+            slices=[(task.rank, task.rank + 1)],
+            workers=task.workers,
+            global_batch=task.batch * task.workers,
+            stage=stage,
+            lanes=lanes_of(prepared),
+        )
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Tensors [1, b, ...]."""
-        from scalestudy.data.loading.order import epoch_order
+        from scalestudy.data.loading.slices import epoch_order
 
         for (part,) in self._loader.epoch(epoch_order(self._rows, 0, number), epoch=number):
             if part.count:

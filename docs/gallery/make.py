@@ -11,15 +11,14 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.read import read_study
 from scalestudy.features.diagnose.records import diagnoses
 from scalestudy.features.diagnose.section import waterfall
-from scalestudy.features.imported.published import NAME, published_findings
+from scalestudy.features.imported.gather import NAME, published_findings
 from scalestudy.features.proposal.page import propose
 from scalestudy.features.proposal.subject import RequestOptions
-from scalestudy.report.figure import Figure
-from scalestudy.report.figures import figures
-from scalestudy.report.images import Picture
+from scalestudy.report.figure import Figure, Picture
 from scalestudy.report.models_section import time_figure
+from scalestudy.report.study_document import figures
 from scalestudy.report.write_document import write_document
-from scalestudy.study.store import StudyFolder
+from scalestudy.store.study_folder import StudyFolder
 
 HERE = Path(__file__).parent
 SHOWN = {"nuclei": ("speedup", "phases"), "flowers": ("speedup", "quality", "loss-by-epoch")}

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import altair as alt
 
-from scalestudy.features.imported.published import NAME, published_findings
-from scalestudy.report.axes import workers
-from scalestudy.report.figure import Figure, data, figure
-from scalestudy.report.images import Picture
-from scalestudy.report.style import colour_and_shape
+from scalestudy.features.imported.gather import NAME, published_findings
+from scalestudy.report.figure import Figure, Picture, colour_and_shape, data, figure
+from scalestudy.report.series import workers
 
 FILE = Path(__file__).with_name(f"{NAME}.svg")
 STRATEGIES = {"native": "TensorFlow", "horovod": "Horovod"}

@@ -1,0 +1,192 @@
+"""Does a larger batch cost quality once its learning rate is tuned: published rules against recipes.
+
+    python benchmarks/recipes.py FOLDER --data DATA [--case mnist|nuclei] [--workers N,N,...] [--trials N]
+
+FOLDER takes ordinary studies, so an interrupted benchmark continues where it was; DATA holds mnist/mnist.npz
+and nuclei/ (images, masks). `virtual` computes all workers on one device:
+
+- recipe: `scalestudy recipe` searches on one seed, and repeats its choice on three new ones;
+- published: each rule for large batches at the rate of one worker, on the same new seeds;
+- real: two workers of TensorFlow's own strategy with the recipe of two must reach its quality.
+
+mnist is a CNN on 5,120 digits of 14 x 14, batch 80 a worker, 8 epochs; nuclei a U-Net on 128 x 128, batch 4,
+15 epochs: hours on two quiet cores for 1, 2, 4, 8, 14 and 32 workers. Goals: 8 workers no worse by 0.002 of
+accuracy and 0.01 of IoU, 14 (or 16) by 0.005 and 0.02; the interval decides, and what is open counts as not
+reached. The critical batch of up to 8 workers should predict the samples that 32 need within 25 %.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+import scalestudy
+from scalestudy.analysis.blocks import contrast
+from scalestudy.analysis.critical_batch import fit_critical_batch
+from scalestudy.analysis.findings import Findings, analyse
+from scalestudy.analysis.runs import Run
+from scalestudy.analysis.statistics import geometric_mean
+from scalestudy.app.survey import request_of
+from scalestudy.config.template import toml_line
+from scalestudy.features.recipe.page import in_words
+from scalestudy.features.recipe.run import DIVERGED, RUNGS, SEEDS, plan, search_recipe
+from scalestudy.report.figure import Picture, colour_and_shape, data, figure
+from scalestudy.report.format import with_interval
+
+RULE, LEARNS_FROM = "train.learning_rate_scaling", 8
+"""The swept key, and the largest number of workers to which the critical batch is fitted."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model with its data, the rules, and the loss of quality that numbers of workers may have."""
+
+    task: str
+    source: str
+    image_size: tuple[int, int]
+    batch: int
+    epochs: int
+    rules: tuple[str, ...]
+    goals: dict[int, float]
+
+
+CASES = {
+    "mnist": Case(
+        "cnn", "digits14.npz", (14, 14), 80, 8, ("none", "sqrt", "linear"), {8: 0.002, 14: 0.005, 16: 0.005}
+    ),
+    "nuclei": Case("unet", "nuclei", (128, 128), 4, 15, ("none", "linear"), {8: 0.01, 14: 0.02}),
+}
+
+
+def digits(data: Path, file: Path) -> None:
+    """Write 5,120 training and 2,000 test digits of MNIST, averaged to 14 x 14."""
+    with np.load(data / "mnist" / "mnist.npz") as found:
+
+        def halved(images: np.ndarray) -> np.ndarray:
+            return images.reshape(-1, 14, 2, 14, 2).mean((2, 4)).astype(np.uint8)
+
+        np.savez(
+            file,
+            x_train=halved(found["x_train"][:5120]),
+            y_train=found["y_train"][:5120],
+            x_test=halved(found["x_test"][:2000]),
+            y_test=found["y_test"][:2000],
+        )
+
+
+def study_file(file: Path, case: Case, train: dict[str, object], sweep: dict[str, object]) -> Path:
+    """Write a study file of a case."""
+    basic = {"batch_size": case.batch, "epochs": case.epochs, "evaluate_every": 2, "gallery": False}
+    lines = [toml_line("task", case.task), "", "[data]", toml_line("source", case.source)]
+    lines += [toml_line("image_size", list(case.image_size)), "", "[train]"]
+    lines += [toml_line(key, value) for key, value in (basic | train).items()]
+    lines += ["", "[sweep]", *(toml_line(key, value) for key, value in sweep.items())]
+    file.write_text("\n".join(lines) + "\n")
+    return file
+
+
+def trained(case: Case, folder: Path, workers: Sequence[int], trials: int) -> list[Run]:
+    """Run what is missing, draw the trials, and return the runs on new seeds, recipes with that as rule."""
+    new = list(range(1, SEEDS + 1))
+    sweep: dict[str, object] = {"strategy": ["virtual"], "workers": list(workers), "seed": [0]}
+    request = request_of(study_file(folder / "digits.toml", case, {}, sweep))
+    request = replace(request, target=folder / "studies" / f"{request.study.name}-recipe")
+    planned, runs, tried = plan(request, workers, trials, "virtual"), [], []
+    for count in planned.workers:
+        recipe = search_recipe(planned, count)
+        tried += [
+            {"series": f"{count:,} workers" if count > 1 else "1 worker", "rate": rate, "quality": score}
+            for trial, score in recipe.scores[0].items()
+            if (rate := planned.train.learning_rate * trial.peak(recipe.search.kappa)) and score > DIVERGED
+        ]
+        if recipe.trial is None:
+            print(f"{count} workers: every trial diverged")
+            continue
+        print(f"{count} workers: {in_words(recipe.trial)}", flush=True)
+        runs += [
+            replace(run, result=run.result.model_copy(update={"swept": {RULE: "recipe"}}))
+            for run in recipe.runs
+        ]
+        if count == 2:
+            rule, rate, warmup, _ = planned.settings(recipe.trial, case.epochs)
+            train = {"learning_rate_scaling": rule, "learning_rate": rate, "warmup_epochs": warmup}
+            real = sweep | {"workers": [2], "strategy": ["native"], "seed": new[:1]}
+            [two] = scalestudy.run(str(study_file(folder / "real.toml", case, train, real))).findings.runs
+            print(f"  seed 1: real {two.result.quality:.4f}, virtual {recipe.runs[0].result.quality:.4f}")
+    draw(tried, folder / "trials.svg", case)
+    rules = sweep | {"seed": new, RULE: list(case.rules)}
+    published = scalestudy.run(str(study_file(folder / "published.toml", case, {}, rules)))
+    return [*published.findings.runs, *runs]
+
+
+def draw(tried: list[dict[str, Any]], file: Path, case: Case) -> None:
+    """Draw the quality of the short trials against the largest learning rate."""
+    names = list(dict.fromkeys(point["series"] for point in tried))
+    colour, shape = colour_and_shape(names, False, "Workers")
+    rate = alt.X("rate:Q", title="Largest learning rate", scale=alt.Scale(type="log", nice=False))
+    chart = alt.Chart(data(tried)).encode(
+        rate, alt.Y("quality:Q", title="Quality", scale=alt.Scale(zero=False)), colour
+    )
+    best = chart.mark_line().encode(y="max(quality):Q")
+    layers = alt.layer(best, chart.mark_point(filled=True, size=60).encode(shape))
+    title = f"Trials of {RUNGS[0] * case.epochs:g} of {case.epochs} epochs"
+    file.write_text(Picture(figure("trials", title, layers.properties(width=420, height=240), "")).svg)
+
+
+def show(case: Case, findings: Findings) -> None:
+    """Print the quality of each row, whether the goals are reached, and the prediction of samples."""
+    values = findings.measures.quality.values
+    [reference] = [key for key in values if key.workers == 1 and key.swept[RULE] == "recipe"]
+    for row in findings.rows:
+        change = contrast(values[row.key], values[reference]).estimate
+        rule, goal = row.key.swept[RULE], case.goals.get(row.workers)
+        text = f"{rule:8}{row.workers:4}  {with_interval(row.quality, 4):24}{with_interval(change, 4)}"
+        if rule == "recipe" and goal:
+            reached = change.low is not None and change.low >= -goal
+            text += f"; goal -{goal}: {'reached' if reached else 'NOT REACHED'}"
+        print(text)
+    useful = {
+        row.workers: row.useful.samples
+        for row in findings.rows
+        if row.key.swept[RULE] == "recipe" and row.useful and row.useful.ratio.value
+    }
+    fitted = {n * case.batch: samples for n, samples in useful.items() if n <= LEARNS_FROM}
+    critical, last = fit_critical_batch(fitted), max(row.workers for row in findings.rows)
+    if critical is None or last not in useful:
+        print(f"no prediction of r: {sorted(useful)} workers reached the target")
+        return
+    predicted = critical.ratio(last * case.batch, case.batch)
+    measured = geometric_mean(useful[last]) / geometric_mean(useful[1])
+    off = abs((predicted.value or 0) / measured - 1)
+    print(f"r({last}) predicted {with_interval(predicted, 2)}, measured {measured:.2f}: off by {off:.0%}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--case", choices=CASES)
+    parser.add_argument("--workers", default="1,2,4,8,14,32")
+    parser.add_argument("--trials", type=int, default=12)
+    options = parser.parse_args()
+    workers = [int(count) for count in options.workers.split(",")]
+    for name in [options.case] if options.case else CASES:
+        case, folder = CASES[name], options.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        if name == "nuclei":
+            case = replace(case, source=str((options.data / case.source).absolute()))
+        elif not (folder / case.source).exists():
+            digits(options.data, folder / case.source)
+        print(f"{name}: {SEEDS} seeds, {options.trials} trials")
+        findings = analyse(name, trained(case, folder, workers, options.trials))
+        show(case, findings)
+
+
+if __name__ == "__main__":
+    main()
