@@ -31,7 +31,11 @@ def test_a_program_that_computes_is_named_with_its_user(idle, monkeypatch: pytes
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
         process, every = psutil.Process(other.pid), psutil.process_iter
         # Whatever else this machine computes, and however little of it this program gets.
-        monkeypatch.setattr(psutil, "process_iter", lambda info: (p for p in every(info) if p.pid == other.pid))
+
+        def only_this(info: list[str]) -> list[psutil.Process]:
+            return [process for process in every(info) if process.pid == other.pid]
+
+        monkeypatch.setattr(psutil, "process_iter", only_this)
         monkeypatch.setattr(module, "LEAST_NAMED", 0.0)
         idle(0.0)
         before = core_use([0])
