@@ -1,10 +1,10 @@
 """The epochs of a run as columns, so that those of ten thousand runs fit into memory and load in seconds."""
 
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
 
-import polars as pl
 from pydantic import ValidationError
 
 from scalestudy.store.record_file import first_error
@@ -12,26 +12,24 @@ from scalestudy.store.records import EpochOutcome, EpochRecord
 from scalestudy.store.run_folder import EPOCHS
 from scalestudy.util.files import contents
 
-_FIELDS = EpochRecord.model_fields
-REQUIRED = [name for name, field in _FIELDS.items() if field.is_required()]
-INTEGERS = [name for name, field in _FIELDS.items() if field.annotation is int]
-FLOATS = [name for name, field in _FIELDS.items() if field.annotation in (float, float | None)]
+_FIELDS = [name for name in EpochRecord.model_fields if name != "validation"]
 
 
 class Epochs(Sequence[EpochRecord]):
-    """Records of epochs, created on access; `column` gives one value of all epochs without creating any.
+    """Records of epochs, created on access; `column` gives one value of all epochs without creating any."""
 
-    Args:
-        frame: A row per epoch; its column `validation` is a struct.
-    """
+    __slots__ = ("_columns", "_length", "_validation")
 
-    __slots__ = ("_frame",)
-
-    def __init__(self, frame: pl.DataFrame | None = None) -> None:
-        self._frame = pl.DataFrame() if frame is None else frame
+    def __init__(self, records: Sequence[EpochRecord] = ()) -> None:
+        self._length = len(records)
+        self._columns = {name: _packed([getattr(record, name) for record in records]) for name in _FIELDS}
+        metrics = dict.fromkeys(name for record in records for name in record.validation)
+        self._validation = {
+            name: _packed([record.validation.get(name) for record in records]) for name in metrics
+        }
 
     def __len__(self) -> int:
-        return self._frame.height
+        return self._length
 
     @overload
     def __getitem__(self, index: int) -> EpochRecord: ...
@@ -39,19 +37,17 @@ class Epochs(Sequence[EpochRecord]):
     def __getitem__(self, index: slice) -> tuple[EpochRecord, ...]: ...
     def __getitem__(self, index: int | slice) -> EpochRecord | tuple[EpochRecord, ...]:
         if isinstance(index, slice):
-            return tuple(map(_record, self._frame[index].iter_rows(named=True)))
-        return _record(self._frame.row(range(len(self))[index], named=True))
+            return tuple(self[number] for number in range(*index.indices(len(self))))
+        number = range(len(self))[index]
+        values = {name: column[number] for name, column in self._columns.items()}
+        measured = {name: column[number] for name, column in self._validation.items()}
+        recorded = {name: value for name, value in measured.items() if value is not None}
+        return EpochRecord.model_validate(values | {"validation": recorded})
 
     def column(self, name: str, inner: str | None = None) -> list[Any]:
         """One value of all epochs, None where an epoch lacks it: `column("validation", "loss")`."""
-        if name not in self._frame.columns:
-            return [None] * len(self)
-        column = self._frame[name]
-        if inner is not None:
-            if not isinstance(column.dtype, pl.Struct) or inner not in column.struct.fields:
-                return [None] * len(self)
-            column = column.struct.field(inner)
-        return column.to_list()
+        columns = self._columns if inner is None else self._validation
+        return list(columns.get(inner or name, [None] * len(self)))
 
 
 def read_epochs(run: Path) -> tuple[Epochs, list[str]]:
@@ -65,18 +61,13 @@ def read_epochs(run: Path) -> tuple[Epochs, list[str]]:
         return Epochs(), []
     except OSError as error:
         return Epochs(), [f"{EPOCHS} cannot be read: {error.strerror}"]
-    data = data[: data.rfind(b"\n") + 1]
-    frame = _frame(data)
-    if frame is not None:
-        return Epochs(frame), []
     good, wrong = [], []
-    for number, line in enumerate(data.splitlines(), start=1):
+    for number, line in enumerate(data[: data.rfind(b"\n") + 1].splitlines(), start=1):
         try:
-            EpochRecord.model_validate_json(line)
-            good.append(line)
+            good.append(EpochRecord.model_validate_json(line))
         except ValidationError as error:
             wrong.append(f"{EPOCHS}, line {number}: {first_error(error)}")
-    return Epochs(_frame(b"\n".join(good))), wrong
+    return Epochs(good), wrong
 
 
 def value_of(record: EpochOutcome, path: Sequence[str]) -> Any:
@@ -87,29 +78,6 @@ def value_of(record: EpochOutcome, path: Sequence[str]) -> Any:
     return value
 
 
-def _frame(lines: bytes) -> pl.DataFrame | None:
-    """The epochs as a table; None if a line is damaged or lacks a required value."""
-    if not lines:
-        return pl.DataFrame()
-    try:
-        # Not every epoch is evaluated, so the columns are inferred from all lines.
-        frame = pl.read_ndjson(lines, infer_schema_length=None)
-        if any(name not in frame.columns or frame[name].null_count() for name in REQUIRED):
-            return None
-        if not all(frame.schema[name].is_integer() for name in INTEGERS):
-            return None
-        # Values that are not finite are written as strings.
-        frame = frame.cast({name: pl.Float64 for name in FLOATS if name in frame.columns})
-        metrics = frame.schema.get("validation")
-        if isinstance(metrics, pl.Struct) and metrics.fields:
-            numbers = pl.Struct({field.name: pl.Float64 for field in metrics.fields})
-            return frame.cast({"validation": numbers})
-        return frame.drop("validation", strict=False) if metrics == pl.Struct({}) else None
-    except pl.exceptions.PolarsError:
-        return None
-
-
-def _record(row: dict[str, Any]) -> EpochRecord:
-    validation = row.get("validation") or {}
-    recorded = {name: value for name, value in validation.items() if value is not None}
-    return EpochRecord.model_validate(row | {"validation": recorded})
+def _packed(values: list[Any]) -> Sequence[Any]:
+    """Values in eight bytes each if all are floats."""
+    return array("d", values) if all(type(value) is float for value in values) else values

@@ -1,6 +1,7 @@
 """Decode one image: original depth, upright, without alpha; lossy reading is refused."""
 
 import struct
+import sys
 import zlib
 
 import numpy as np
@@ -81,6 +82,14 @@ def test_sixteen_bit_colour_keeps_its_depth(tmp_path, colour_type, samples):
     assert pixels.values.dtype == np.uint16
     assert (pixels.values[0] == values[..., :channels]).all()
     assert pixels.see_through is (samples in (2, 4))
+
+
+def test_an_environment_that_cannot_decode_it_names_what_it_lacks(tmp_path, monkeypatch):
+    path = png(tmp_path / "deep.png", 16, 2, np.zeros((3, 4 * 3 * 2), np.uint8))
+    monkeypatch.setitem(sys.modules, "imagecodecs", None)
+    with pytest.raises(UserError) as refused:
+        read_pixels(path)
+    assert str(path) in refused.value.received and refused.value.action == "pip install imagecodecs"
 
 
 @pytest.mark.parametrize("other", ["EPS", "PPM", "JPEG2000"])

@@ -2,7 +2,6 @@
 
 import json
 
-import polars as pl
 import pytest
 
 from data_settings import data_of
@@ -161,9 +160,17 @@ def test_masks_are_taken_where_their_column_is_said_and_classes_where_none_is(ta
     assert listed(root, mask_column="mask").kind == "masks"
 
 
-@pytest.mark.parametrize("name", ["labels.csv", "labels.parquet"])
-def test_of_a_wide_table_only_columns_with_a_meaning_are_read(tmp_path, name):
-    columns = {"file": ["1.png"], "label": ["a"], **{f"c{number}": ["1"] for number in range(100)}}
-    frame = pl.DataFrame(columns)
-    (frame.write_csv if name.endswith("csv") else frame.write_parquet)(tmp_path / name)
-    assert sorted(_read_table(tmp_path / name, ["label", "file"]).columns) == ["file", "label"]
+def test_of_a_wide_table_only_columns_with_a_meaning_are_read(tmp_path):
+    names = ["file", "label", *(f"c{number}" for number in range(100))]
+    (tmp_path / "labels.csv").write_text(f"{','.join(names)}\n1.png,a{',1' * 100}\n")
+    assert list(_read_table(tmp_path / "labels.csv", ["label", "file"])) == [{"label": "a", "file": "1.png"}]
+
+
+def test_a_row_with_other_cells_than_columns_is_named_by_its_line(table, refused):
+    assert "3 cells in line 3, 2 columns" in refused(table("file,label\na1.png,cat\na2.png,dog,big\n")).received
+
+
+def test_values_of_json_lines_are_named_as_they_are_written(tmp_path):
+    (tmp_path / "labels.jsonl").write_text('{"file": "1.png", "label": true}\n\n{"file": "2.png"}\n')
+    rows = list(_read_table(tmp_path / "labels.jsonl", ["file", "label"]))
+    assert [row["label"] for row in rows] == ["true", None]

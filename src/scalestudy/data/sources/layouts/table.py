@@ -3,8 +3,9 @@
 import codecs
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.images.masks import MaskFile
@@ -12,10 +13,7 @@ from scalestudy.data.sources.files import Directory, ImageIndex, several, split_
 from scalestudy.data.sources.layouts.base import Layout, ListedSample, Listing, Scan
 from scalestudy.util.errors import UserError
 
-if TYPE_CHECKING:
-    import polars as pl
-
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".jsonl")
 _USUAL = {
     "file": """
         file filename file_name filepath file_path path image_path image image_name image_file
@@ -88,40 +86,40 @@ def columns_of(table: Path, data: DataSettings) -> TableColumns | None:
     return TableColumns(file, **columns)
 
 
-def _read_table(table: Path, names: list[str]) -> "pl.DataFrame":
-    """Read columns of a table as stripped strings; empty cells are null."""
-    import polars as pl
-
+def _read_table(table: Path, names: list[str]) -> Iterator[dict[str, str | None]]:
+    """Read columns of a table row by row as stripped strings; empty cells are None."""
+    _refuse_other_texts(table)
     try:
-        if table.suffix.lower() == ".parquet":
-            frame = pl.read_parquet(table, columns=names)
-        else:
-            _refuse_other_texts(table)
-        if table.suffix.lower() == ".jsonl":
-            frame = pl.read_ndjson(table)
-        elif table.suffix.lower() != ".parquet":
-            separator = _separator(_first_line(table))
-            frame = pl.read_csv(table, columns=names, infer_schema=False, separator=separator)
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError("a table that can be read", f"{table}: {reason}", "Correct the table.") from error
-    plain = [name for name, kind in frame.schema.items() if not kind.is_nested() and kind != pl.Binary]
-    texts = frame.select(pl.col(plain).cast(pl.String).str.strip_chars())
-    return texts.with_columns(pl.all().replace("", None))
+        with table.open(encoding="utf-8-sig", newline="") as stream:
+            if table.suffix.lower() == ".jsonl":
+                for line in filter(str.strip, stream):
+                    row = json.loads(line)
+                    yield {name: _text(row.get(name)) for name in names}
+                return
+            reader = csv.reader(stream, delimiter=_separator(_first_line(table)), strict=True)
+            header = next(reader)
+            for cells in filter(None, reader):
+                if len(cells) != len(header):
+                    raise ValueError(f"{len(cells)} cells in line {reader.line_num}, {len(header)} columns")
+                yield {name: _text(cells[header.index(name)]) for name in names}
+    except (OSError, ValueError, AttributeError, csv.Error) as error:
+        received = f"{table}: {str(error).splitlines()[0]}"
+        raise UserError("a table that can be read", received, "Correct the table.") from error
+
+
+def _text(value: object) -> str | None:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return None if value is None else text.strip() or None
 
 
 def _column_names(table: Path) -> list[str]:
-    import polars as pl
-
     try:
-        if table.suffix.lower() == ".parquet":
-            return list(pl.read_parquet_schema(table))
         first = _first_line(table)
         if table.suffix.lower() == ".jsonl":
             row = json.loads(first)
             return list(row) if isinstance(row, dict) else []
         return next(csv.reader([first], delimiter=_separator(first)), [])
-    except (OSError, ValueError, csv.Error, pl.exceptions.PolarsError):
+    except (OSError, ValueError, csv.Error):
         return []
 
 
@@ -205,7 +203,7 @@ def _samples(sheet: Sheet, index: ImageIndex) -> list[ListedSample]:
     samples: list[ListedSample] = []
     missing: list[str] = []
     names = list({name for name in columns if name})
-    for row in _read_table(sheet.path, names).select(names).iter_rows(named=True):
+    for row in _read_table(sheet.path, names):
         file, target = row[columns.file], row[columns.label or columns.mask or ""]
         image = index.find(file, sheet.path, sheet.split) if file else None
         mask = index.find(target, sheet.path, sheet.split) if columns.mask and target else None
