@@ -81,8 +81,7 @@ class Runs:
             if progress is None or progress.updated > started:
                 watch(run, progress)
 
-        outcome = run_point(self.folder, self.point, watch=fresh)
-        return outcome
+        return run_point(self.folder, self.point, watch=fresh)
 
     def only_run(self):
         (run,) = self.folder.runs(self.point.name)

@@ -267,7 +267,7 @@ def _choose(
     ]
     if reference is None or not candidates:
         return made
-    made = replace(made, reference=reference, no_single=_no_single(reference, rows, made))
+    made = replace(made, reference=reference, no_single=_no_single(rows, made))
     learned = [row for row in rows if row.workers > reference.workers and not verdicts[row.key].failed]
     if learned and not any(row.key in prices for row in learned):
         return made
@@ -397,7 +397,7 @@ def _settings(key: Key, made: Decision) -> int:
     )
 
 
-def _no_single(reference: Key, rows: Sequence[Row], made: Decision) -> str:
+def _no_single(rows: Sequence[Row], made: Decision) -> str:
     """Why no one-worker row is the reference or billed no less than it; empty if one is."""
     singles = [row.key for row in rows if row.workers == 1]
     if any(key in made.prices and not made.verdicts[key].seems_worse for key in singles):

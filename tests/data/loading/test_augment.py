@@ -36,8 +36,7 @@ def epoch(text, workers, batch=5, number=0, **more):
         )
         for rank in range(workers)
     ]
-    parts = [part for step in zip(*calls, strict=True) for (part,) in step if part.count]
-    return parts
+    return [part for step in zip(*calls, strict=True) for (part,) in step if part.count]
 
 
 def flat(parts, of):
