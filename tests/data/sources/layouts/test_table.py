@@ -167,7 +167,8 @@ def test_of_a_wide_table_only_columns_with_a_meaning_are_read(tmp_path):
 
 
 def test_a_row_with_other_cells_than_columns_is_named_by_its_line(table, refused):
-    assert "3 cells in line 3, 2 columns" in refused(table("file,label\na1.png,cat\na2.png,dog,big\n")).received
+    error = refused(table("file,label\na1.png,cat\na2.png,dog,big\n"))
+    assert "3 cells in line 3, 2 columns" in error.received
 
 
 def test_values_of_json_lines_are_named_as_they_are_written(tmp_path):
