@@ -73,7 +73,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "points" / POINTS[9] / "run-x").mkdir()
     (folder / "points" / POINTS[9] / "run-0").write_text("no folder")
     (runs[9] / "unknown.bin").write_bytes(random.Random(1).randbytes(100))
-    (runs[9] / "ranks" / "1.json").write_text("{")
+    (runs[9] / "ranks.jsonl").write_text("{\n")
     return folder
 
 

@@ -82,7 +82,7 @@ def test_each_rank_leaves_its_log_and_its_environment(finished):
     for result in results(finished[0]).values():
         processes = result["workers"] if result["implementation"] in ("multiworker", "horovod") else 1
         run = finished[0] / "points" / result["name"] / "run-1"
-        ranks = [json.loads(file.read_text()) for file in sorted((run / "ranks").iterdir())]
+        ranks = [json.loads(line) for line in (run / "ranks.jsonl").read_text().splitlines()]
         assert [rank["rank"] for rank in ranks] == list(range(processes))
         assert all((run / "logs" / f"rank-{rank}.log").exists() for rank in range(processes))
         assert len(result["peak_memory_bytes"]) == len(result["processes"]) == processes
@@ -134,7 +134,7 @@ def test_no_secret_of_the_user_or_the_run_is_written_or_printed(finished):
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_each_worker_has_a_core_of_its_own(finished):
     run = finished[0] / "points" / "multiworker-w2-s0" / "run-1"
-    cpus = [json.loads(file.read_text())["cpus"] for file in sorted((run / "ranks").iterdir())]
+    cpus = [json.loads(line)["cpus"] for line in (run / "ranks.jsonl").read_text().splitlines()]
     assert [len(cores) for cores in cpus] == [1, 1]
     assert cpus[0] != cpus[1]
 

@@ -89,7 +89,7 @@ def test_a_study_names_its_engine_from_its_points_to_its_models(study):
             assert json.loads((run / name).read_text())["engine"] == "linear"
         assert json.loads((run / "model.json").read_text())["task"] == "cnn"
         assert np.shape(json.loads((run / "best.json").read_text())["value"]) == ()
-        rank = json.loads((run / "ranks" / "0.json").read_text())
+        rank = json.loads((run / "ranks.jsonl").read_text().splitlines()[0])
         assert rank["versions"].keys() == {"python", "scalestudy", "numpy"}
         assert rank["build"].keys() == {"linear"}
 
@@ -132,8 +132,8 @@ def test_points_start_in_the_environment_that_the_study_names_and_their_records_
     (tmp_path / "study.toml").write_text(text.replace("rows.npz", str(study.parents[1] / "rows.npz")))
     scalestudy(tmp_path, "run", "study.toml", "--no-report")
     (run,) = (tmp_path / "studies" / "study").glob("points/*/run-1")
-    record = json.loads((run / "ranks" / "0.json").read_text())
-    here = json.loads((study / "points" / "rows-w1-s0" / "run-1" / "ranks" / "0.json").read_text())
+    record = json.loads((run / "ranks.jsonl").read_text().splitlines()[0])
+    here = json.loads((study / "points" / "rows-w1-s0" / "run-1" / "ranks.jsonl").read_text())
     assert (record["environment_name"], here["environment_name"]) == (str(other), sys.prefix)
     one = study / "points" / run.parent.name / "run-1" / "result.json"
     results = [json.loads(path.read_text()) for path in (run / "result.json", one)]

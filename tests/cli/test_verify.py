@@ -81,7 +81,7 @@ def test_a_sound_study_is_verified_with_its_data(call, done: Path, verified) -> 
     assert verified() == (0, {})
     text = call("status", "--verify", done, "--format", "json")[1]
     names = {file["path"] for file in json.loads(text)["files"]}
-    in_run = ("result.json", "point.json", "epochs.jsonl", "model.keras", "ranks/0.json")
+    in_run = ("result.json", "point.json", "epochs.jsonl", "model.keras", "ranks.jsonl")
     assert names >= {"study.json", "study.toml", *(f"{RUN}/{name}" for name in in_run)}
     assert {Path(name).name for name in names} >= {
         "meta.json",
@@ -112,8 +112,8 @@ def test_a_sound_study_is_verified_with_its_data(call, done: Path, verified) -> 
         (f"{RUN}/epochs.jsonl", remove, "missing"),
         (f"{RUN}/model.keras", flip, "corrupt"),
         (f"{RUN}/model.keras", remove, "missing"),
-        (f"{RUN}/ranks/0.json", flip, "corrupt"),
-        (f"{RUN}/ranks/0.json", remove, "missing"),
+        (f"{RUN}/ranks.jsonl", flip, "corrupt"),
+        (f"{RUN}/ranks.jsonl", remove, "missing"),
         (f"{RUN}/launcher.json", lambda file: os.truncate(file, 20), "corrupt"),
         (f"{RUN}/SHA256SUMS", remove, "missing"),
         (f"{RUN}/SHA256SUMS", lambda file: file.write_text("noise"), "corrupt"),

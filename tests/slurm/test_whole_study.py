@@ -106,6 +106,6 @@ def test_one_worker_a_node_on_four_nodes_in_the_environment_of_its_engine(cluste
 
 def environments_of(study: Path, point: str) -> set[str]:
     """Return the environments in which the ranks of a run found their packages."""
-    files = sorted(newest_run(study, point).glob("ranks/*.json"))
-    assert len(files) == 4
-    return {json.loads(file.read_text())["environment_name"] for file in files}
+    lines = (newest_run(study, point) / "ranks.jsonl").read_text().splitlines()
+    assert len(lines) == 4
+    return {json.loads(line)["environment_name"] for line in lines}

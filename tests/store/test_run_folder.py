@@ -6,8 +6,11 @@ from collections import Counter
 
 import pytest
 
+from scalestudy.cluster.placement import Placement
+from scalestudy.measure.environment import rank_record
 from scalestudy.measure.hang_detection import EVERY, EVERY_IN_JOB, Heartbeat, Watchdog
-from scalestudy.store.records import Cause, JobRecord
+from scalestudy.plugins.engines import DEFAULT, engine_traits
+from scalestudy.store.records import Cause, JobRecord, StepRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError
 
@@ -121,6 +124,19 @@ def test_epochs_and_heartbeats_ask_little_of_a_shared_file_system(run: RunFolder
     assert calls == {"replace": 20}
     run.sync_epochs()
     assert calls["fsync"] == 1
+
+
+def test_a_run_that_ends_keeps_as_few_files_for_many_ranks_as_for_one(run: RunFolder) -> None:
+    for rank in range(40):
+        placement = Placement(rank, 40, rank, 40, 0, ("n1",) * 40, "test")
+        run.write_rank(rank_record(placement, engine_traits(DEFAULT), threads=1, devices=[], build={}))
+        run.write_steps(StepRecord(rank=rank, steps_per_call=8, calls={300: 4}, waits={}, epochs=[]))
+    ranks, steps = run.ranks(), run.steps()
+    assert [record.rank for record in ranks] == [record.rank for record in steps] == list(range(40))
+    before = {file.name for file in run.path.iterdir()} - {"ranks", "steps"}
+    run.write_checksums()
+    assert {file.name for file in run.path.iterdir()} - before == {"SHA256SUMS", "ranks.jsonl", "steps.jsonl"}
+    assert (run.ranks(), run.steps()) == (ranks, steps)
 
 
 def test_ranks_of_a_job_write_heartbeats_less_often(run: RunFolder) -> None:

@@ -147,7 +147,7 @@ class EpochSteps(Record):
 
 
 class StepRecord(Record):
-    """`steps/N.json`: durations of rank N's steps, written when it ends; only for its last process.
+    """`steps/N.json`, in the end a line of `steps.jsonl`: durations of rank N's steps, of its last process.
 
     The host times each call of the compiled function, from its input until it asks for the next input, and
     separately the wait for that input. A call contains `steps_per_call` steps and their exchange in one
@@ -243,7 +243,7 @@ class Allocations(Record):
 
 
 class RankRecord(Record):
-    """`ranks/N.json`: the environment of one rank."""
+    """`ranks/N.json`, in the end a line of `ranks.jsonl`: the environment of one rank."""
 
     rank: int
     size: int

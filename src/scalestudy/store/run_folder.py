@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -53,6 +53,8 @@ FINISHED = (
     "result.json",
     "point.json",
     EPOCHS,
+    "ranks.jsonl",
+    "steps.jsonl",
     "gallery.json",
     "model.json",
     "model.keras",
@@ -84,9 +86,13 @@ def _reader(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder], AnyRecor
 
 
 def _rank_reader(folder: str, kind: type[RankedRecord]) -> "Callable[[RunFolder], list[RankedRecord]]":
-    """Return a reader of all ranks' records, sorted by rank."""
+    """Return a reader of all ranks' records by rank: from the folder, or from the file they end in."""
 
     def read(run: "RunFolder") -> list[RankedRecord]:
+        with contextlib.suppress(OSError):
+            lines = contents(run.path / f"{folder}.jsonl").splitlines()
+            merged = [parse_record(line, kind, f"{folder}.jsonl").record for line in lines]
+            return [record for record in merged if record]
         try:
             names = [name for name in os.listdir(run.path / folder) if name.endswith(".json")]
         except OSError:
@@ -332,14 +338,23 @@ class RunFolder:
     def write_checksums(self, result: Result | None = None) -> None:
         """Write the checksums of a finished run's files, and of a result that is written next.
 
+        The records of ranks and of their steps are merged before.
+
         The files must not change afterwards.
         """
         self.refuse_other_job()
         self.sync_epochs()
-        files = [file for name in FINISHED if (file := self.path / name).exists()]
+        self._merge("ranks", self.ranks())
+        self._merge("steps", self.steps())
         coming = {} if result is None else {"result.json": result}
-        files += [*self.path.glob("ranks/*.json"), *self.path.glob("steps/*.json")]
-        write_checksums(self.path, [file.relative_to(self.path).as_posix() for file in files], coming)
+        write_checksums(self.path, [name for name in FINISHED if (self.path / name).exists()], coming)
+
+    def _merge(self, folder: str, records: Sequence[Record]) -> None:
+        """Replace a file for each rank by one for all: clusters limit the number of files."""
+        if records:
+            lines = "".join(record.model_dump_json() + "\n" for record in records)
+            write_atomically(self.path / f"{folder}.jsonl", lines)
+            shutil.rmtree(self.path / folder, ignore_errors=True)
 
     def append_epoch(self, epoch: EpochRecord) -> None:
         """Append the record of a finished epoch. `sync_epochs` makes it survive a power failure."""
