@@ -127,9 +127,10 @@ def test_epochs_and_heartbeats_ask_little_of_a_shared_file_system(run: RunFolder
 
 
 def test_a_run_that_ends_keeps_as_few_files_for_many_ranks_as_for_one(run: RunFolder) -> None:
+    placement = Placement(0, 1, 0, 1, 0, ("n1",), "test")
+    record = rank_record(placement, engine_traits(DEFAULT), threads=1, devices=[], build={})
     for rank in range(40):
-        placement = Placement(rank, 40, rank, 40, 0, ("n1",) * 40, "test")
-        run.write_rank(rank_record(placement, engine_traits(DEFAULT), threads=1, devices=[], build={}))
+        run.write_rank(record.model_copy(update={"rank": rank}))
         run.write_steps(StepRecord(rank=rank, steps_per_call=8, calls={300: 4}, waits={}, epochs=[]))
     ranks, steps = run.ranks(), run.steps()
     assert [record.rank for record in ranks] == [record.rank for record in steps] == list(range(40))
