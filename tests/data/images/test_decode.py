@@ -89,7 +89,7 @@ def test_an_environment_that_cannot_decode_it_names_what_it_lacks(tmp_path, monk
     monkeypatch.setitem(sys.modules, "imagecodecs", None)
     with pytest.raises(UserError) as refused:
         read_pixels(path)
-    assert str(path) in refused.value.received and refused.value.action == "pip install imagecodecs"
+    assert str(path) in refused.value.received and "pip install imagecodecs" in refused.value.action
 
 
 @pytest.mark.parametrize("other", ["EPS", "PPM", "JPEG2000"])

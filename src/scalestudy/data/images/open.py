@@ -78,7 +78,7 @@ def refusing(path: Path) -> Iterator[None]:
     except Exception as error:  # Pillow's decoders raise OSError, SyntaxError, struct.error, ...
         if "imagecodecs" in str(error):  # which neither Pillow nor tifffile installs
             expected = "the package imagecodecs, to decode compressed TIFF and colour PNG of 16 bits"
-            raise UserError(expected, f"none, and {path}", "pip install imagecodecs") from error
+            raise UserError(expected, f"none, and {path}", "Install it: pip install imagecodecs.") from error
         raise DamagedFile(path, *_fault(path, error)) from error
 
 
