@@ -61,10 +61,10 @@ def advise(
 ) -> None:
     """Recommend a strategy and a number of workers: as the report does, or for your own goal."""
     from scalestudy.analysis.read import read_study
-    from scalestudy.cli.console import show_document
+    from scalestudy.cli.console import out
     from scalestudy.features.advise.goals import Goal, answer
     from scalestudy.features.advise.larger_runs import read_larger_runs
-    from scalestudy.features.advise.page import advise_document, advise_json
+    from scalestudy.features.advise.page import advise_json, advise_text
     from scalestudy.util.errors import UserError
     from scalestudy.util.units import seconds_of
 
@@ -80,5 +80,6 @@ def advise(
     findings = read_study(folder, efficiency, bill=bill, target_quality=target_quality)
     expected, missing = read_larger_runs(folder, findings.runs, network, most) if network else ((), ())
     result = answer(findings, goal, expected, missing)
-    document = advise_document(findings, result)
-    show_document(document, form, None, {"json": lambda: advise_json(findings, result)})
+    console = out()
+    text = advise_text(findings, result, console.width, console.is_terminal)
+    print(advise_json(findings, result) if form == "json" else text, end="")

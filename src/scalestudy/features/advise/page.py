@@ -6,11 +6,14 @@ from dataclasses import asdict
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.features.advise.goals import Candidate, GoalAnswer, candidates_of
 from scalestudy.features.advise.larger_runs import LOSSES, LargerRuns
-from scalestudy.report.document import Block, Document, Folded, Heading, Items, Paragraph, Section, Table
+from scalestudy.report.as_terminal import terminal
+from scalestudy.report.document import Block, Document, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.format import decimals, time_unit, with_interval
+from scalestudy.report.series import downsampled
 from scalestudy.util import units
 
 BY_MODEL = (
@@ -18,32 +21,60 @@ BY_MODEL = (
     " run, plus the time beside training of the nearest measured rows. Their quality is unknown."
 )
 RANGES = (
-    "Ranges contain 95 % of the draws under the stated assumptions. They are not confidence intervals: of"
-    " eight published figures of ResNet-50, three lie inside; all were 3 to 16 % better than predicted."
+    "Ranges hold 95 % of the draws of all assumptions, which --format json lists; they are no confidence"
+    " intervals."
 )
+MOST_LINES, WIDTH = 30, 120
+"""Lines of an answer with larger runs in a terminal, and columns of any answer."""
+MOST_SHOWN = 4
+"""Candidates and reasons that are shown beside larger runs."""
+ROWS = (12, 9, 7, 6, 5, 4, 3, 2)
+"""Rows of a series of larger runs, until the answer fits."""
 
 
-def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
-    """Return the answer, what it is based on, and the open questions."""
-    advice = findings.advice
+def advise_text(findings: Findings, answer: GoalAnswer, width: int = WIDTH, colour: bool = False) -> str:
+    """Return the answer for a terminal, with as many larger runs as fit into `MOST_LINES` lines."""
+    sizes = [(series, rows) for series in range(len(answer.larger), 0, -1) for rows in ROWS] or [(0, 0)]
+    text = ""
+    for series, rows in sizes:
+        text = terminal(advise_document(findings, answer, series, rows), min(width, WIDTH), colour)
+        if text.count("\n") <= MOST_LINES:
+            break
+    return text
+
+
+def advise_document(
+    findings: Findings, answer: GoalAnswer, series: int | None = None, rows: int = ROWS[0]
+) -> Document:
+    """Return the answer, what it is based on, and the open questions.
+
+    Larger runs take the place of the advice's sentences and questions; `series` of them (None for all) are
+    shown, each with about `rows` rows.
+    """
+    advice, larger, deadline = findings.advice, answer.larger[:series], answer.goal.deadline
     blocks: list[Block] = [Paragraph(headline(findings, answer))]
     shown = [candidate for candidate in (answer.best, *answer.others, answer.predicted) if candidate]
-    if answer.goal.deadline is None:
+    reasons = [f"{reason[0].upper()}{reason[1:]}." for reason in answer.reasons]
+    if larger:
+        shown = shown[:MOST_SHOWN] if deadline else []
+        left = len(reasons) - MOST_SHOWN
+        reasons = reasons[:MOST_SHOWN] + [f"{left} more: --format json."] * (left > 0)
+    elif deadline is None:
         blocks.append(Items(tuple(filter(None, (advice.cost, *advice.sentences)))))
         if advice.open_questions:
             blocks += [Paragraph("Not settled:"), Items(advice.open_questions)]
     if shown:
-        more = [(Heading("Strategy", numeric=False), [row.key.series_label for row in shown])]
-        more.append((Heading("Count", numeric=False), [row.kind for row in shown]))
-        blocks.append(_table(findings, shown, more, name="advised"))
+        kinds = (Heading("Count", numeric=False), [row.kind for row in shown])
+        blocks.append(_table(findings, shown, [kinds], name="advised"))
     if any(candidate.kind in ("interpolated", "extrapolated") for candidate in shown):
         blocks.append(Paragraph(BY_MODEL))
-    if answer.reasons:
-        blocks.append(Items(tuple(f"{reason[0].upper()}{reason[1:]}." for reason in answer.reasons)))
-    if answer.larger:
-        items = Items(tuple(sentence(series, advice.decision.target) for series in answer.larger))
-        tables = [block for series in answer.larger for block in _larger_blocks(findings, series)]
-        blocks.append(Section("Larger runs, from one worker", (Paragraph(RANGES), items, *tables)))
+    if reasons:
+        blocks.append(Items(tuple(reasons)))
+    if larger:
+        lines = [sentence(each, advice.decision.target) for each in larger]
+        lines += [f"{len(answer.larger) - len(larger)} more: --format json."] * (larger != answer.larger)
+        items, table = Items(tuple(lines)), _larger_table(findings, larger, rows)
+        blocks.append(Section("Larger runs, from one worker", (Paragraph(RANGES), items, table)))
     return Document(f"{findings.name}: what to ask for", tuple(blocks))
 
 
@@ -119,10 +150,7 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
 def sentence(series: LargerRuns, target: float) -> str:
     """State up to how many workers a strategy is expected to pay (median and range), and what limits it."""
     runs, label = series.runs, series.key.series_label
-    count, low, high = (
-        max((run.workers for run in runs if (getattr(run.cost_efficiency, end) or 0.0) >= target), default=1)
-        for end in ("value", "low", "high")
-    )
+    count, low, high = (_paying(series, target, end) for end in ("value", "low", "high"))
     ends = "" if low == high else f" (range {low} to {high})"
     run = next((run for run in runs if run.workers > count), runs[-1])
     if all(run.cost_efficiency.value is None for run in runs):
@@ -144,49 +172,54 @@ def sentence(series: LargerRuns, target: float) -> str:
     return f"{text}. Beyond {fastest.workers} workers ({least}) it takes longer."
 
 
-def _larger_blocks(findings: Findings, series: LargerRuns) -> tuple[Block, ...]:
-    """Return a table with predicted and measured times for each number of workers, and the assumptions."""
-    prices, runs = findings.advice.decision.prices, series.runs
-    keys = {run.workers: series.key.on(run.workers) for run in runs}
-    measured = {workers: prices[key].seconds for workers, key in keys.items() if key in prices}
+def _paying(series: LargerRuns, target: float, end: str) -> int:
+    """Return the most workers whose cost efficiency, or an end of its range, keeps the target."""
+    kept = [run.workers for run in series.runs if (getattr(run.cost_efficiency, end) or 0.0) >= target]
+    return max(kept, default=1)
+
+
+def _larger_table(findings: Findings, larger: Sequence[LargerRuns], rows: int) -> Table:
+    """Return predicted and measured times for some numbers of workers, also those up to which it pays."""
+    decision, runs, candidates = findings.advice.decision, [], []
+    for series in larger:
+        pays = _paying(series, decision.target, "value")
+        counts = downsampled([run.workers for run in series.runs], rows, [pays])
+        places = [place for place, run in enumerate(series.runs) if run.workers in counts]
+        runs += [series.runs[place] for place in places]
+        candidates += [candidates_of(series)[place] for place in places]
+    measured = {key: price.seconds for key, price in decision.prices.items()}
     unit, length = time_unit([run.seconds.value or 0.0 for run in runs])
-    times = [_cell(measured.get(run.workers, NOTHING), length) for run in runs]
-    losses = [LOSSES[run.lost_to] if run.lost_to else "" for run in runs]
+    times = [_cell(measured.get(candidate.key, NOTHING), length) for candidate in candidates]
     columns = [
         (Heading("Measured", unit, f"measured {unit}"), times),
         (Heading("Speed-up", "training time", "S"), [_cell(run.speedup) for run in runs]),
-        (Heading("Lost most to", brief="lost to", numeric=False), losses),
-        (Heading("Nodes", brief="nodes"), [str(run.nodes) for run in runs]),
         (Heading("Global batch", brief="batch"), [f"{run.global_batch:,}" for run in runs]),
-        (Heading("Updates", brief="updates"), [f"{run.updates:,}" for run in runs]),
+        (Heading("Lost most to", brief="lost to", numeric=False), [run.lost_to for run in runs]),
     ]
-    rule = "every worker takes its own batch" if series.per_worker_rule else "the global batch stays"
-    exchange = f"all-reduce by {series.algorithm} ({series.collective})"
-    caption = f"Expected of {series.key.series_label}: {rule}, {exchange}."
-    notes = tuple(_footnotes(series, measured))
-    name = f"expected-{series.key.strategy}"
-    table = _table(findings, candidates_of(series), columns, caption, notes, name)
-    headings = tuple(Heading(heading, numeric=False) for heading in ("What", "Value", "From"))
-    return table, Folded("Assumptions", (Table(headings, series.assumptions),))
+    return _table(findings, candidates, columns, tuple(_footnotes(larger, measured)), "larger", 5)
 
 
-def _footnotes(series: LargerRuns, measured: Mapping[int, Estimate]) -> Iterator[str]:
+def _footnotes(larger: Sequence[LargerRuns], measured: Mapping[Key, Estimate]) -> Iterator[str]:
     inside = [
         run.seconds.low <= seconds <= run.seconds.high
+        for series in larger
         for run in series.runs
-        if run.workers > 1 and (seconds := measured.get(run.workers, NOTHING).value) is not None
+        if run.workers > 1
+        and (seconds := measured.get(series.key.on(run.workers), NOTHING).value) is not None
         if run.seconds.low is not None and run.seconds.high is not None
     ]
     if inside:
-        yield (
-            f"{sum(inside)} of {len(inside)} times that were measured with several workers lie in their"
-            " ranges."
-        )
-    samples = series.training_samples
-    idle = [run.workers for run in series.runs if run.global_batch > samples]
+        yield f"{sum(inside)} of {len(inside)} times measured with several workers lie in their ranges."
+    idle = {
+        (series.training_samples, run.workers)
+        for series in larger
+        for run in series.runs
+        if run.global_batch > series.training_samples
+    }
     if idle:
+        samples, workers = min(idle)
         yield (
-            f"From {idle[0]} workers on the global batch is larger than the training set of {samples:,}"
+            f"From {workers} workers on the global batch is larger than the training set of {samples:,}"
             " samples: an epoch is one step, and workers stay idle."
         )
 
@@ -195,14 +228,15 @@ def _table(
     findings: Findings,
     rows: Sequence[Candidate],
     more: Sequence[tuple[Heading, list[str]]],
-    caption: str = "",
     footnotes: tuple[str, ...] = (),
     name: str = "",
+    essential: int = 0,
 ) -> Table:
     """Return a table of workers, time, cost and cost efficiency of candidates, with the columns in `more`."""
     unit, length = time_unit([row.duration for row in rows])
     bill = findings.advice.decision.bill
     columns = [
+        (Heading("Strategy", brief="strategy", numeric=False), [row.key.series_label for row in rows]),
         (Heading("Workers", brief="n"), [str(row.key.workers) for row in rows]),
         (Heading("Time to train", unit, f"time {unit}"), [_cell(row.seconds, length) for row in rows]),
         (Heading("Cost", f"{bill}-hours", "cost h"), [_cell(row.cost) for row in rows]),
@@ -210,7 +244,8 @@ def _table(
         *more,
     ]
     cells = tuple(zip(*(cells for _, cells in columns), strict=True))
-    return Table(tuple(heading for heading, _ in columns), cells, caption, footnotes, name)
+    headings = tuple(heading for heading, _ in columns)
+    return Table(headings, cells, footnotes=footnotes, name=name, essential=essential)
 
 
 def _cell(estimate: Estimate, length: float = 1.0) -> str:
