@@ -228,11 +228,7 @@ class Split:
 
     @classmethod
     def load(cls, path: Path | str) -> "Split":
-        """Read a stored split.
-
-        Raises:
-            UserError: If the file is missing or damaged.
-        """
+        """Read a stored split; raises `UserError` if the file is missing or damaged."""
         file = Path(path)
         try:
             stored = json.loads(file.read_bytes())

@@ -248,11 +248,7 @@ class ModuleModel:
             )
 
     def restore(self, path: str) -> None:
-        """Load the weights that `save` wrote.
-
-        Raises:
-            UserError: If they do not fit this module.
-        """
+        """Load the weights that `save` wrote; raises `UserError` if they do not fit this module."""
         try:
             self.module.load_state_dict(self._read(path))
         except (RuntimeError, TypeError) as error:

@@ -28,11 +28,7 @@ class Mask(Protocol):
         """Files of the mask."""
 
     def read(self) -> Array:
-        """Decode the mask to its stored values [H, W].
-
-        Raises:
-            UserError: If it is damaged.
-        """
+        """Decode the mask to its stored values [H, W]; raises `UserError` if it is damaged."""
 
 
 @dataclass(frozen=True)

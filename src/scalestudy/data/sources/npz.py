@@ -54,11 +54,7 @@ class NpzArray:
             )
 
     def values(self) -> npt.NDArray[Any]:
-        """Return the whole array.
-
-        Raises:
-            UserError: If it is damaged, or does not fit into memory.
-        """
+        """Return the whole array; raises `UserError` if it is damaged, or does not fit into memory."""
         with _refusing(self.path, f"{self.name}: "), np.load(self.path, allow_pickle=False) as archive:
             array: npt.NDArray[Any] = archive[f"{self.name}.npy"]
             return array

@@ -84,11 +84,7 @@ class Prepared(Record):
 
     @classmethod
     def open(cls, path: Path | str) -> "Prepared":
-        """Open a prepared folder.
-
-        Raises:
-            UserError: If it is missing, damaged, or of another version.
-        """
+        """Open a prepared folder; raises `UserError` if it is missing, damaged, or of another version."""
         folder = Path(path)
         try:
             prepared = cls.model_validate(json.loads((folder / "meta.json").read_bytes()) | {"path": folder})

@@ -64,11 +64,7 @@ def script_text(file: Path, arguments: Sequence[str]) -> ScriptText:
 
 
 def script_here() -> ScriptText:
-    """Return the script that this process runs.
-
-    Raises:
-        UserError: If it runs no script.
-    """
+    """Return the script that this process runs; raises `UserError` if it runs no script."""
     file = main_file()
     if file is None or not file.is_file():
         raise UserError("a script in a file", "none", "Save the code to a file, and run that.")

@@ -140,11 +140,7 @@ class Layout:
 
 
 def refuse_several(folders: Sequence[Directory], what: str, root: Directory, action: str) -> None:
-    """Refuse more than one folder for the same purpose.
-
-    Raises:
-        UserError: If there are several.
-    """
+    """Refuse more than one folder for the same purpose; raises `UserError` if there are several."""
     if len(folders) > 1:
         names = " and ".join(f"{folder.path.relative_to(root.path).as_posix()}/" for folder in folders)
         raise UserError(f"one folder for {what}", f"{names} in {root.path}", action)
