@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from scalestudy.hardware.process import end_with
-from scalestudy.util.errors import ScalestudyError, UserError
+from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from scalestudy.util.tracebacks import located_error
 
 KEY = "scalestudy"
@@ -46,7 +46,7 @@ def ask(
     """Run `python -m module` until it exits. Messages {"done", "all"} are passed to `on_progress`.
 
     Raises:
-        UserError: If the answer is an error {"expected", "received", "action"}.
+        UserError, RunError: If the answer is one: {"expected", "received", "action", "code"}.
     """
     # Capture standard error: messages of libraries would disturb the progress display.
     with (
@@ -77,7 +77,8 @@ def ask(
         errors.seek(0)
         told = errors.read()
     if "expected" in answer:
-        raise UserError(answer["expected"], answer["received"], answer["action"])
+        kind = RunError if answer.get("code") == RunError.exit_code else UserError
+        raise kind(answer["expected"], answer["received"], answer["action"])
     return Answer(answer, code, told)
 
 
@@ -95,6 +96,7 @@ def answer(
         message = work(say)
     except ScalestudyError as error:
         message = {"expected": error.expected, "received": error.received, "action": error.action}
+        message |= {"code": error.exit_code}
     except (Exception, SystemExit) as error:
         message = {"expected": expected, "received": located_error(error), "action": action_of(error)}
     say(message)

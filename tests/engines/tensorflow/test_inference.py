@@ -115,7 +115,7 @@ def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkey
         rows=rows,
         classes=swapped,
     )
-    answer = worker.evaluated(ENGINE, job, tmp_path)
+    answer = worker.evaluated(ENGINE, job)
     targets = np.array(swapped)[prepared.targets[rows]]
     outputs = np.asarray(made(prepared.inputs[rows].astype("float32") * prepared.scale))
     losses = -np.log(outputs[np.arange(len(rows)), targets])

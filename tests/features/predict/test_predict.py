@@ -28,7 +28,7 @@ def planned(tmp_path):
 
 
 def test_a_plan_names_all_images_and_writes_nothing(planned, tmp_path):
-    assert [item.name for item in planned().items] == ["0", "1", "2"]
+    assert [item.name for item in planned()["items"]] == ["0", "1", "2"]
     assert not (tmp_path / "out").exists()
 
 

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from PIL import Image
 from model_records import Bright, Mean, record
 from scalestudy.data.images.decode import read_mask
 from scalestudy.features.predict.inputs import files_of
-from scalestudy.features.predict.job import LINES, ModelJob
+from scalestudy.features.predict.job import ModelJob
 from scalestudy.features.predict.predict import as_csv
 from scalestudy.features.predict.worker import predict_images, renumbered
 from scalestudy.training.reading import in_channels
@@ -31,9 +30,7 @@ def predicted(model, tmp_path, **more):
     """Return the lines in order, and the output folder."""
     items, out = files_of([str(tmp_path / "images")]), tmp_path / "out"
     job = ModelJob.model_validate({"action": "predict", "model": "", "out": str(out), "items": items, **more})
-    predict_images(model, job, tmp_path)
-    lines = [json.loads(line) for line in (tmp_path / LINES).read_text().splitlines()]
-    return sorted(lines, key=lambda line: line["index"]), out
+    return predict_images(model, job), out
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -58,7 +55,7 @@ def test_masks_have_the_size_and_name_of_their_images(tmp_path):
 def test_more_images_than_are_read_at_once_are_predicted_with_their_overlays(tmp_path):
     images(tmp_path / "images", [(8 + n % 3, 9) for n in range(20)])
     lines, out = predicted(Bright(), tmp_path, record=record(), overlay=True)
-    assert [line["index"] for line in lines] == list(range(20))
+    assert [line["mask"] for line in lines] == [f"masks/{number:03d}.png" for number in range(20)]
     assert len(files(out)) == 2 * 20
 
 

@@ -45,21 +45,18 @@ def evaluate(
     """
     import numpy as np
 
-    from scalestudy.features.predict.job import ModelJob, computed, device_for
+    from scalestudy.features.predict.job import computed, device_for
 
     prepared, rows, name, data = _data(model, source, split, listener)
-    classes = matched(model.record, prepared, data)
-    job = ModelJob(
-        action="evaluate",
-        model=str(model.path.absolute()),
-        record=model.record,
-        device=device_for(device),
-        prepared=str(prepared.path),
-        rows=np.asarray(rows).tolist(),
-        classes=classes,
-    )
-    with computed(job, "Evaluating", len(rows), listener, _count) as (_, answer):
-        return Evaluated(model.label, data, name, answer["samples"], answer["results"], answer["matrices"])
+    job = {
+        "action": "evaluate",
+        "device": device_for(device),
+        "prepared": str(prepared.path),
+        "rows": np.asarray(rows).tolist(),
+        "classes": matched(model.record, prepared, data),
+    }
+    answer = computed(model, job, "Evaluating", len(rows), listener)
+    return Evaluated(model.label, data, name, answer["samples"], answer["results"], answer["matrices"])
 
 
 def matched(record: "ModelRecord", prepared: "Prepared", name: str) -> list[int]:
@@ -142,7 +139,7 @@ def write_gallery(
         RunError: If the process failed.
     """
     from scalestudy.config.metrics import known
-    from scalestudy.features.predict.job import ModelJob, computed, device_for
+    from scalestudy.features.predict.job import computed, device_for
     from scalestudy.report.details import gallery_document
     from scalestudy.report.write_document import check_page_name, write_document
     from scalestudy.store.gallery_record import GalleryRecord
@@ -155,18 +152,15 @@ def write_gallery(
     prepared, split = own_data(model)
     rows, result = split.validation.tolist(), model.run.result()
     metric = model.record.metric or (result.metric if result else "")
-    job = ModelJob(
-        action="gallery",
-        model=str(model.path.absolute()),
-        record=model.record,
-        device=device_for(device),
-        prepared=str(prepared.path),
-        rows=rows,
-        samples=samples,
-        better=(result.better if result else None) or known(metric).better,
-    )
-    with computed(job, "Judging", len(rows), listener) as (_, answer):
-        record = GalleryRecord.model_validate(answer)
+    job = {
+        "action": "gallery",
+        "device": device_for(device),
+        "prepared": str(prepared.path),
+        "rows": rows,
+        "samples": samples,
+        "better": (result.better if result else None) or known(metric).better,
+    }
+    record = GalleryRecord.model_validate(computed(model, job, "Judging", len(rows), listener))
     try:
         write_document(gallery_document(record, model.label), "html", out)
     except OSError as error:
@@ -218,11 +212,6 @@ def _is_own(model: FoundModel, prepared: "Prepared") -> bool:
         return False
 
 
-def _count(folder: Path) -> int:
-    file = folder / "progress"
-    return int(file.read_text()) if file.exists() else 0
-
-
 def export_model(
     model: FoundModel,
     out: Path,
@@ -240,18 +229,15 @@ def export_model(
         UserError: If the model cannot be written there, or in this format.
         RunError: If the process failed.
     """
-    from scalestudy.features.predict.job import ModelJob, computed
+    from scalestudy.features.predict.job import computed
     from scalestudy.util.files import write_atomically
 
     forms = engine_traits(model.record.engine).export_forms
     form = form or next((name for name in forms if forms[name] == out.suffix), next(iter(forms)))
     _refuse(model, out, form, force=force)
     record = model.record.model_copy(update={"inputs": "stored"})
-    job = ModelJob(
-        action="export", model=str(model.path.absolute()), record=record, out=str(out.absolute()), form=form
-    )
-    with computed(job, f"Exporting as {form}", 1, listener):
-        pass
+    job = {"action": "export", "record": record, "out": str(out.absolute()), "form": form}
+    computed(model, job, f"Exporting as {form}", 1, listener)
     beside = metadata_path(out)
     write_atomically(beside, record.model_dump_json(indent=1) + "\n")
     return beside

@@ -1,11 +1,9 @@
 """Jobs that use a model on this machine, each in a process of its own."""
 
-import contextlib
-import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,25 +12,21 @@ from pydantic import Field
 from scalestudy.app.listener import Listener
 from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.config.metrics import Better
+from scalestudy.data.child import ask
+from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.features.predict.inputs import ImageItem
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
-from scalestudy.launch.environments import starts
-from scalestudy.launch.local.workers import Command, WorkerProcesses, started_in
+from scalestudy.launch.environments import python_of, starts, variables_of
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.records import Record
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util import modules
-from scalestudy.util.errors import RunError, ScalestudyError, UserError
+from scalestudy.util.errors import RunError, UserError
 
-ENDS_WITH = "SCALESTUDY_LAUNCHER"
-"""Environment variable with a process ID; a worker ends when this process ends."""
-LINES = "lines.jsonl"
-"""File with a line for each predicted image."""
-POLL = 0.1
-TAIL = 3
-"""Number of log lines in a message."""
+EXPECTED = "the process that computes the predictions to succeed"
+REMEDY = "If memory ran out, use smaller images."
 
 
 class ModelJob(Record):
@@ -80,38 +74,42 @@ def device_for(asked: str) -> Literal["cpu", "gpu"]:
     return "gpu" if gpus else "cpu"
 
 
-@contextlib.contextmanager
-def computed(
-    job: ModelJob, title: str, total: int, listener: Listener, done: Callable[[Path], int] = lambda folder: 0
-) -> Iterator[tuple[Path, Any]]:
-    """Run a job until it ends; yield the folder of its results, and its answer.
+def computed(model: FoundModel, job: Mapping[str, Any], title: str, total: int, listener: Listener) -> Any:
+    """Do a job with a model in a process of its own, and return its answer; `job` has the other fields.
 
-    The listener shows the title and the progress: `done(folder)` of `total` images or samples.
+    The listener shows the title and the progress, of `total` images or samples.
 
     Raises:
         UserError: If the process reports a user error, or the framework is missing.
         RunError: If it fails in another way.
     """
-    engine = engine_traits(job.record.engine)
-    if environment_of(job.model) is None and engine.missing_software():
+    job = ModelJob.model_validate({"model": str(model.path.absolute()), "record": model.record} | dict(job))
+    engine, environment = engine_traits(job.record.engine), environment_of(job.model)
+    if environment is None and engine.missing_software():
         raise UserError(
             f"{engine.label}, which computes the predictions",
             f"none in this Python ({sys.executable})",
             "Run this where training runs: in a job, in a container, or in the environment of"
             f" {engine.label}.",
         )
-    with (
-        listener.progress(title, total) as on_progress,
-        tempfile.TemporaryDirectory(prefix="scalestudy-") as name,
-    ):
-        folder = Path(name)
-        (folder / "job.json").write_text(job.model_dump_json())
-        with WorkerProcesses([_command(job, folder)]) as workers:
-            failure = workers.wait(POLL, lambda: on_progress(done(folder)))
-        if failure is not None:
-            raise _error(folder, failure[1])
-        on_progress(done(folder))
-        yield folder, json.loads((folder / "done.json").read_text())
+    visible = visible_gpus(os.environ) if job.device == "gpu" else []
+    gpus = own_gpus(os.environ, visible, local_rank=0) if visible else []
+    variables = process_environment(os.environ, engine, gpus=gpus, quiet=True).applied(os.environ)
+    variables |= {"OMP_NUM_THREADS": str(len(cores.granted()))}
+    python = python_of(environment) if environment else sys.executable
+    with listener.progress(title, total) as on_progress, tempfile.NamedTemporaryFile("w") as file:
+        file.write(job.model_dump_json())
+        file.flush()
+        answer = ask(
+            modules.INFERENCE,
+            file.name,
+            python=python,
+            variables=variables_of(environment, variables) if environment else variables,
+            on_progress=on_progress,
+        )
+    if answer.code:
+        raise RunError(EXPECTED, answer.end(), REMEDY)
+    return answer.message
 
 
 def environment_of(model: str) -> str | None:
@@ -119,35 +117,3 @@ def environment_of(model: str) -> str | None:
     run = RunFolder(Path(model).parent)
     place = run.point().environment if (run.path / "point.json").exists() else None
     return place if place is not None and starts(place) else None
-
-
-def _command(job: ModelJob, folder: Path) -> Command:
-    cpus = sorted(cores.granted())
-    visible = visible_gpus(os.environ) if job.device == "gpu" else []
-    gpus = own_gpus(os.environ, visible, local_rank=0) if visible else []
-    changes = process_environment(os.environ, engine_traits(job.record.engine), gpus=gpus, quiet=True)
-    variables = changes.applied(os.environ) | {
-        ENDS_WITH: str(os.getpid()),
-        "OMP_NUM_THREADS": str(len(cpus)),
-        "PYTHONUNBUFFERED": "1",
-    }
-    words = [sys.executable, "-P", "-m", modules.INFERENCE, str(folder / "job.json")]
-    command = Command(words, variables, cpus, folder / "log", Path.cwd())
-    return started_in(environment_of(job.model), command)
-
-
-def _error(folder: Path, code: int) -> ScalestudyError:
-    try:
-        answer = json.loads((folder / "error.json").read_text())
-    except (OSError, ValueError):
-        answer = {}
-    if "expected" in answer:
-        kind = UserError if answer["code"] == UserError.exit_code else RunError
-        return kind(answer["expected"], answer["received"], answer["action"])
-    log = (folder / "log").read_text(errors="replace").strip().splitlines()
-    words = answer.get("received") or " / ".join(log[-TAIL:]) or "nothing said"
-    return RunError(
-        "the process that computes the predictions to succeed",
-        f"exit code {code}: {words}",
-        "If memory ran out, use smaller images.",
-    )

@@ -16,7 +16,6 @@ from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.features.predict.inputs import ImageItem
-    from scalestudy.features.predict.job import ModelJob
     from scalestudy.store.model_record import ModelRecord
 
 MARK = "predictions.json"
@@ -48,14 +47,14 @@ class Predicted(NamedTuple):
     classes: dict[str, int]
 
 
-def plan(model: FoundModel, wanted: Wanted) -> "ModelJob":
-    """Return the job that `predict` would run, without computing or writing anything.
+def plan(model: FoundModel, wanted: Wanted) -> dict[str, Any]:
+    """Return the job that `predict` would do, without computing or writing anything.
 
     Raises:
         UserError: If images, options or the output folder are invalid.
     """
     from scalestudy.features.predict.inputs import files_of
-    from scalestudy.features.predict.job import ModelJob, device_for
+    from scalestudy.features.predict.job import device_for
 
     if model.record.kind == "classes" and wanted.overlay:
         raise UserError(
@@ -63,17 +62,13 @@ def plan(model: FoundModel, wanted: Wanted) -> "ModelJob":
         )
     items = files_of(wanted.images)
     _refuse_out(wanted, items)
-    return ModelJob.model_validate(
-        {
-            "action": "predict",
-            "model": str(model.path.absolute()),
-            "record": model.record,
-            "device": device_for(wanted.device),
-            "out": str(wanted.out.absolute()),
-            "items": items,
-            "overlay": wanted.overlay,
-        }
-    )
+    return {
+        "action": "predict",
+        "device": device_for(wanted.device),
+        "out": str(wanted.out.absolute()),
+        "items": items,
+        "overlay": wanted.overlay,
+    }
 
 
 def predict(model: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
@@ -85,13 +80,12 @@ def predict(model: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
         UserError: If images, options or the output folder are invalid; nothing has been written then.
         RunError: If a process failed.
     """
-    from scalestudy.features.predict.job import LINES, computed
+    from scalestudy.features.predict.job import computed
 
     job = plan(model, wanted)
     _begin(wanted.out, model)
-    with computed(job, "Predicting", len(job.items), listener, _count) as (folder, _):
-        lines = [json.loads(line) for line in (folder / LINES).read_text().splitlines()]
-    return _finish(model, wanted, sorted(lines, key=lambda line: int(line["index"])))
+    answer = computed(model, job, "Predicting", len(job["items"]), listener)
+    return _finish(model, wanted, answer["lines"])
 
 
 def _refuse_out(wanted: Wanted, items: "Sequence[ImageItem]") -> None:
@@ -132,13 +126,6 @@ def _mark(out: Path, model: FoundModel, **summary: Any) -> None:
 
     summary = {"model": str(model.path), "label": model.label, **summary}
     write_atomically(out / MARK, json.dumps(summary, indent=1) + "\n")
-
-
-def _count(folder: Path) -> int:
-    from scalestudy.features.predict.job import LINES
-
-    file = folder / LINES
-    return file.read_bytes().count(b"\n") if file.exists() else 0
 
 
 def _finish(model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]) -> Predicted:

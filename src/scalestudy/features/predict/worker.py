@@ -1,21 +1,20 @@
-"""`python -m scalestudy.features.predict.worker JOB`: a process that uses a model; JOB is a file.
+"""`python -m scalestudy.features.predict.worker JOB`: a process that uses a model.
 
-It writes the results of the job (`job.ModelJob`), then `done.json` or `error.json` next to JOB.
+JOB is the file of a `job.ModelJob`. It prints its progress and its answer (`data.child`).
 """
 
-import json
 import os
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Point
+from scalestudy.data.child import Say, answer
 from scalestudy.data.images import pictures
 from scalestudy.data.loading.loader import reader_of
 from scalestudy.data.loading.slices import Slice
@@ -24,16 +23,15 @@ from scalestudy.data.types import IGNORE
 from scalestudy.engines.base import Engine, Inference, Trainer, engine_of
 from scalestudy.engines.group import join
 from scalestudy.features.predict.inputs import Array, ImageItem, Placing, Read, placing, read_for
-from scalestudy.features.predict.job import ENDS_WITH, LINES, ModelJob
+from scalestudy.features.predict.job import EXPECTED, REMEDY, ModelJob
 from scalestudy.hardware import cores
-from scalestudy.hardware.process import end_with
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import references
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.training.gallery import gallery_of
 from scalestudy.training.probabilities import are_logits, classes_of, probabilities
 from scalestudy.training.reading import in_channels, read_rows
-from scalestudy.util.errors import ScalestudyError, explained
+from scalestudy.util.errors import RunError, ScalestudyError, explained
 from scalestudy.util.files import write_atomically
 from scalestudy.util.imports import without_unused
 
@@ -45,27 +43,19 @@ _ON_CPU = {"tf32": "float32"}
 """Precisions of GPUs, and their replacements on CPUs."""
 
 
-def main(arguments: list[str]) -> int:
-    """Do the job, and return an exit code."""
-    path = Path(arguments[0])
-    if ENDS_WITH in os.environ:
-        end_with(int(os.environ[ENDS_WITH]))
+def main(file: str) -> NoReturn:
+    """Do the job in this file, and answer."""
+    answer(lambda say: _explained(Path(file), say), EXPECTED, lambda _: REMEDY)
+
+
+def _explained(file: Path, say: Say) -> dict[str, Any]:
     try:
-        answer = _done(ModelJob.model_validate_json(path.read_bytes()), path.parent)
+        return _done(ModelJob.model_validate_json(file.read_bytes()), say)
     except Exception as error:
-        traceback.print_exc()
-        reason = explained(error)
-        words: dict[str, object] = {"received": repr(error)}
-        if reason:
-            words = {"expected": reason.expected, "received": reason.received, "action": reason.action}
-            words["code"] = reason.exit_code
-        _write(path.parent / "error.json", words)
-        return reason.exit_code if reason else 1
-    _write(path.parent / "done.json", answer)
-    return 0
+        raise explained(error) or RunError(EXPECTED, repr(error), REMEDY) from error
 
 
-def _done(job: ModelJob, folder: Path) -> dict[str, Any]:
+def _done(job: ModelJob, say: Say) -> dict[str, Any]:
     with without_unused(engine_traits(job.record.engine).unused):
         engine = engine_of(job.record.engine)
         engine.set_up(_point(job.record, job.device), threads=len(cores.granted()), device=job.device)
@@ -73,7 +63,7 @@ def _done(job: ModelJob, folder: Path) -> dict[str, Any]:
         engine.export(job.model, job.record, job.out, job.form)
         return {}
     if job.action == "evaluate":
-        return evaluated(engine, job, folder)
+        return evaluated(engine, job, say)
     model = engine.inference(job.model, job.record)
     if job.action == "gallery":
         rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
@@ -81,12 +71,11 @@ def _done(job: ModelJob, folder: Path) -> dict[str, Any]:
             model, job.record, prepared, rows, count=job.samples, better=job.better, of=len(rows)
         )
         return gallery.model_dump(mode="json")
-    predict_images(model, job, folder)
-    return {}
+    return {"lines": predict_images(model, job, say)}
 
 
-def evaluated(engine: Engine, job: ModelJob, folder: Path) -> dict[str, Any]:
-    """Return results, confusion matrices and the number of samples; report progress in `folder`."""
+def evaluated(engine: Engine, job: ModelJob, say: Say = lambda message: None) -> dict[str, Any]:
+    """Return results, confusion matrices and the number of samples."""
     prepared = Prepared.open(job.prepared)
     reader = reader_of(prepared)
     trainer = _trainer(engine, job, prepared)
@@ -100,7 +89,7 @@ def evaluated(engine: Engine, job: ModelJob, folder: Path) -> dict[str, Any]:
         targets = renumbered(targets, job.classes, masks=prepared.kind == "masks")
         more = trainer.evaluate((Slice(inputs[None], targets[None], 0, len(part), len(part)),))
         sums = [a + b for a, b in zip(sums, more, strict=True)] if sums else more
-        write_atomically(folder / "progress", str(start + len(part)), durable=False)
+        say({"done": start + len(part), "all": len(rows)})
     total = trainer.arrays(sums)
     return {"results": trainer.results(total), "matrices": trainer.matrices(total), "samples": len(rows)}
 
@@ -160,28 +149,25 @@ class _Ready(NamedTuple):
     inputs: Array
 
 
-def predict_images(model: Inference, job: ModelJob, folder: Path) -> None:
-    """Predict images, and append a line for each to `LINES` in `folder`.
+def predict_images(model: Inference, job: ModelJob, say: Say = lambda message: None) -> list[dict[str, Any]]:
+    """Predict images, and return a line for each, in their order.
 
     The line of an image that cannot be read gives the reason; the other images are still predicted.
     """
     logits = _gives_logits(model, job)
-    with open(folder / LINES, "w") as lines:
-
-        def tell(index: int, line: dict[str, Any]) -> None:
-            lines.write(json.dumps({"index": index, **line}) + "\n")
-            lines.flush()
-
-        for start in range(0, len(job.items), IMAGES_AT_ONCE):
-            ready = []
-            for index, item in enumerate(job.items[start : start + IMAGES_AT_ONCE], start):
-                try:
-                    ready.append(_read(index, item, job))
-                except (ScalestudyError, OSError) as error:
-                    why = error.received if isinstance(error, ScalestudyError) else str(error)
-                    tell(index, {"shown": item.shown, "skipped": why})
-            for image, values in _computed(model, job, ready, logits=logits):
-                tell(image.place, _written(image, values, job))
+    lines: dict[int, dict[str, Any]] = {}
+    for start in range(0, len(job.items), IMAGES_AT_ONCE):
+        ready = []
+        for index, item in enumerate(job.items[start : start + IMAGES_AT_ONCE], start):
+            try:
+                ready.append(_read(index, item, job))
+            except (ScalestudyError, OSError) as error:
+                why = error.received if isinstance(error, ScalestudyError) else str(error)
+                lines[index] = {"shown": item.shown, "skipped": why}
+        for image, values in _computed(model, job, ready, logits=logits):
+            lines[image.place] = _written(image, values, job)
+            say({"done": len(lines), "all": len(job.items)})
+    return [lines[index] for index in range(len(job.items))]
 
 
 def _gives_logits(model: Inference, job: ModelJob) -> bool:
@@ -253,12 +239,5 @@ def _put(path: Path, content: bytes) -> None:
     write_atomically(path, content, durable=False)
 
 
-def _write(path: Path, answer: dict[str, Any]) -> None:
-    write_atomically(path, json.dumps(answer), durable=False)
-
-
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # do not wait for the framework's threads
+    main(sys.argv[1])
