@@ -24,6 +24,7 @@ from scalestudy.report.document import (
     Photo,
     Photos,
     Table,
+    headings_of,
 )
 from scalestudy.report.format import number, span
 from scalestudy.store.gallery_record import GalleryRecord, GallerySample
@@ -188,19 +189,8 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
         return None
     counts = Counter(str(row[4]) for row in rows)
     headings = (
-        Heading("Run", numeric=False),
-        Heading("Seed"),
-        Heading("Split", numeric=False),
-        Heading("Order"),
-        Heading("State", numeric=False),
-        Heading("Training time"),
-        Heading("Wall time"),
-        Heading("Quality"),
-        Heading("Peak memory"),
-        Heading("Nodes", numeric=False),
-        Heading("Began, UTC", numeric=False),
-        Heading("Finished, UTC", numeric=False),
-        Heading("Reason", numeric=False),
+        *headings_of("Run:", "Seed", "Split:", "Order", "State:", "Training time", "Wall time", "Quality"),
+        *headings_of("Peak memory", "Nodes:", "Began, UTC:", "Finished, UTC:", "Reason:"),
     )
     shown = [place for place in range(len(headings)) if any(str(row[place]) for row in rows)]
     table = Table(

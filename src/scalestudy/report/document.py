@@ -24,6 +24,14 @@ class Heading:
     numeric: bool = True
 
 
+def headings_of(*names: str) -> tuple[Heading, ...]:
+    """Headings from names such as "Power (W)"; a colon at the end is for a column of words."""
+    parts = [(name, name.rstrip(":").partition(" (")) for name in names]
+    return tuple(
+        Heading(head, unit.rstrip(")"), numeric=not name.endswith(":")) for name, (head, _, unit) in parts
+    )
+
+
 @dataclass(frozen=True)
 class Cell:
     """A table cell with more than a text.

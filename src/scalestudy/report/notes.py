@@ -11,7 +11,7 @@ from scalestudy.config.point import REPEATS
 from scalestudy.measure.environment import recorded_variables
 from scalestudy.plugins.engines import label_of, package_labels
 from scalestudy.plugins.strategies import is_synchronous, is_timed
-from scalestudy.report.document import Heading, Table
+from scalestudy.report.document import Table, headings_of
 from scalestudy.report.format import number
 from scalestudy.store.records import RankRecord
 from scalestudy.util import units
@@ -266,8 +266,7 @@ def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
 def environment_table(runs: Sequence[Run], caption: str = "") -> Table | None:
     """The recorded environment as a table; None if nothing was recorded."""
     rows = tuple(environments(runs))
-    headings = (Heading("What", numeric=False), Heading("Recorded", numeric=False))
-    return Table(headings, rows, caption, name="environment") if rows else None
+    return Table(headings_of("What:", "Recorded:"), rows, caption, name="environment") if rows else None
 
 
 def _either(values: Sequence[str]) -> str:

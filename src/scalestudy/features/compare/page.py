@@ -16,6 +16,7 @@ from scalestudy.report.document import (
     Paragraph,
     Section,
     Table,
+    headings_of,
 )
 from scalestudy.report.format import decimals, time_unit, with_interval
 from scalestudy.report.notes import environments
@@ -151,25 +152,11 @@ def _differences(comparison: Comparison) -> Table:
             marks = "".join(f" [{footnotes.index(note) + 1}]" for note in _footnotes(row))
             values = [_cell(estimate.scaled(1 / length), digits) for estimate in row.values]
             judged = ("not compared" if row.why_not else verdict(row, comparison)) + marks
-            cells.append(
-                (
-                    title,
-                    series.bar(row.key),
-                    values[0],
-                    names[row.other],
-                    values[1],
-                    _cell(row.change, 3),
-                    judged,
-                )
-            )
+            change = _cell(row.change, 3)
+            cells.append((title, series.bar(row.key), values[0], names[row.other], values[1], change, judged))
     headings = (
-        Heading("Quantity", numeric=False),
-        Heading("Row", numeric=False),
-        Heading(names[0]),
-        Heading("Other", numeric=False),
-        Heading("Value"),
-        Heading("Change", "ratio; of quality: difference"),
-        Heading("Verdict", numeric=False),
+        *(*headings_of("Quantity:", "Row:"), Heading(names[0]), *headings_of("Other:", "Value")),
+        *headings_of("Change (ratio; of quality: difference)", "Verdict:"),
     )
     return Table(headings, tuple(cells), footnotes=tuple(footnotes), name="differences")
 

@@ -34,6 +34,7 @@ from scalestudy.report.document import (
     Paragraph,
     Section,
     Table,
+    headings_of,
 )
 from scalestudy.report.figure import COLOURS, WIDTH, Figure, data, figure
 from scalestudy.report.format import number, with_interval
@@ -253,12 +254,8 @@ def _parts(diagnosis: Diagnosis) -> Table:
     slower = number(1e3 * (diagnosis.step_seconds - diagnosis.ideal_seconds), 3)
     lost = f"{100 * (1 - diagnosis.efficiency.value):.1f} %"
     rows.append(("Together", lost, slower, f"1 − E({diagnosis.workers})"))
-    headings = (
-        Heading("Part", numeric=False),
-        Heading("Share of a step"),
-        Heading("Time", "ms", "ms"),
-        Heading("Meaning", numeric=False),
-    )
+    time = Heading("Time", "ms", "ms")
+    headings = (*headings_of("Part:", "Share of a step"), time, *headings_of("Meaning:"))
     return Table(headings, tuple(rows), name="diagnosis-parts")
 
 
@@ -275,13 +272,8 @@ def _ranks(diagnosis: Diagnosis) -> Table:
         )
         for rank in sorted(slowest, key=lambda rank: rank.rank)
     )
-    headings = (
-        Heading("Rank", numeric=False),
-        Heading("Host", numeric=False),
-        Heading("Cores", numeric=False),
-        Heading("Computing", "ms", "ms"),
-        Heading("Over the others'"),
-    )
+    computing = Heading("Computing", "ms", "ms")
+    headings = (*headings_of("Rank:", "Host:", "Cores:"), computing, *headings_of("Over the others'"))
     caption = f"A step's computing with the others, the slowest {len(rows)} of {len(diagnosis.ranks)} ranks"
     return Table(headings, rows, caption=caption, name="diagnosis-ranks")
 

@@ -23,13 +23,13 @@ from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning, S
 from scalestudy.report.document import (
     Block,
     Document,
-    Heading,
     Items,
     Paragraph,
     Photo,
     Photos,
     Section,
     Table,
+    headings_of,
 )
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
@@ -346,12 +346,8 @@ def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
 def _class_table(inspection: Inspection) -> Table:
     masks = inspection.kind == "masks"
     splits = list(inspection.classes[0].splits) if inspection.classes else []
-    headings = (
-        Heading("Class", numeric=False),
-        Heading("In masks of" if masks else "Samples"),
-        Heading("Of pixels" if masks else "Share"),
-        *map(Heading, splits),
-    )
+    words = ("In masks of", "Of pixels") if masks else ("Samples", "Share")
+    headings = headings_of("Class:", *words, *splits)
     rows = tuple(
         (count.name, f"{count.samples:,}", _share(count), *(f"{count.splits[split]:,}" for split in splits))
         for count in inspection.classes
@@ -364,9 +360,7 @@ def _size_table(inspection: Inspection) -> Table:
         (f"{size[0]} x {size[1]}", f"{count:,}", first)
         for size, count, first in inspection.sizes[:MOST_SIZES]
     )
-    return Table(
-        (Heading("Height x width"), Heading("Images"), Heading("First of them", numeric=False)), rows
-    )
+    return Table(headings_of("Height x width", "Images", "First of them:"), rows)
 
 
 def _photo(picture: SamplePicture) -> Photo:

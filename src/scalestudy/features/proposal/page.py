@@ -42,6 +42,7 @@ from scalestudy.report.document import (
     Paragraph,
     Section,
     Table,
+    headings_of,
 )
 from scalestudy.report.figure import Figure
 from scalestudy.report.format import number, significant, times_faster, with_interval
@@ -214,11 +215,7 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
         certain = certain and not (factor.low or 0.0) < least <= (factor.high or 0.0)
         return ("yes" if (factor.value or 0.0) >= least else "no") + ("" if certain else ", not certain")
 
-    headings = (
-        Heading("Workers", numeric=False),
-        Heading("Times faster"),
-        Heading(f"At least {number(least, 1)}", numeric=False),
-    )
+    headings = headings_of("Workers:", "Times faster", f"At least {number(least, 1)}:")
     rows = tuple((f"{n} → {2 * n}", with_interval(factor, 2), verdict(factor)) for n, factor in measured)
     enough = [2 * n for n, _ in takewhile(lambda doubling: (doubling[1].value or 0.0) >= least, measured)]
     first, factor = measured[0]
@@ -239,11 +236,9 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
 
 def _request(subject: ProposalSubject, panel: Panel) -> PartContent:
     request = request_of(subject, panel)
-    return (
-        PartContent(missing=(request,))
-        if isinstance(request, Missing)
-        else PartContent(request_blocks(request))
-    )
+    if isinstance(request, Missing):
+        return PartContent(missing=(request,))
+    return PartContent(request_blocks(request))
 
 
 def _gpus(subject: ProposalSubject) -> PartContent:
@@ -253,14 +248,8 @@ def _gpus(subject: ProposalSubject) -> PartContent:
         return PartContent(missing=(Missing("no GPU was recorded", GPUS),))
     hosts = {rank.rank: rank.host for rank in subject.ranks(subject.row)}
     headings = (
-        Heading("Host", numeric=False),
-        Heading("Rank"),
-        Heading("GPU"),
-        Heading("SM use", "%"),
-        Heading("Memory use", "%"),
-        Heading("Peak memory", "GiB"),
-        Heading("Power", "W"),
-        Heading("Energy", "Wh"),
+        *headings_of("Host:", "Rank", "GPU", "SM use (%)", "Memory use (%)", "Peak memory (GiB)"),
+        *headings_of("Power (W)", "Energy (Wh)"),
     )
     rows = []
     for use in run.gpus:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from scalestudy.features.proposal.facts import NODES, Missing
 from scalestudy.features.proposal.panel import Panel
 from scalestudy.features.proposal.subject import ProposalSubject, counted
-from scalestudy.report.document import Block, Heading, Items, Paragraph, Table
+from scalestudy.report.document import Block, Items, Paragraph, Table, headings_of
 from scalestudy.report.format import significant
 
 
@@ -95,7 +95,7 @@ def rounded_up(value: float) -> float:
 
 def request_blocks(request: ResourceRequest) -> tuple[Block, ...]:
     """Return the request for a page: the total, its arithmetic and its assumptions."""
-    headings = (Heading("Quantity", numeric=False), Heading("Value"), Heading("From", numeric=False))
+    headings = headings_of("Quantity:", "Value", "From:")
     caption = "How the request is computed (from unrounded values)."
     return (
         Paragraph(f"We request {significant(request.total, 3)} {request.unit}."),

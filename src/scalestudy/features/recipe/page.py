@@ -12,7 +12,7 @@ from scalestudy.config.metrics import gain
 from scalestudy.config.template import comment, study_toml
 from scalestudy.features.recipe.run import RUNGS, SEEDS, RateTrial, RecipePlan, TunedRate
 from scalestudy.plugins.strategies import traits
-from scalestudy.report.document import Document, Heading, Items, Paragraph, Table
+from scalestudy.report.document import Document, Heading, Items, Paragraph, Table, headings_of
 from scalestudy.report.format import number, with_interval
 
 DIGITS = 3
@@ -32,13 +32,10 @@ def recipes_document(
     """Up to which number of workers quality holds, a row for each number, and remarks."""
     results = [recipe.runs[0].result for recipe in recipes]
     headings = (
-        Heading("Workers", brief="n"),
-        Heading("Global batch", brief="batch"),
-        Heading("Updates"),
-        Heading("Rate"),
-        Heading("Setting", numeric=False),
+        *(Heading("Workers", brief="n"), Heading("Global batch", brief="batch")),
+        *headings_of("Updates", "Rate", "Setting:"),
         Heading(metric_label(results[0].metric), f"on {SEEDS} new seeds"),
-        Heading(f"Compared with {recipes[0].workers}", numeric=False),
+        *headings_of(f"Compared with {recipes[0].workers}:"),
     )
     rows = tuple(
         (
