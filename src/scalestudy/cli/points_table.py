@@ -4,17 +4,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from scalestudy.app.selection import PointGroup
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.failures import jobs_left
 from scalestudy.store.records import Progress
 from scalestudy.util import units
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from scalestudy.app.selection import PointGroup
 
 STYLES = {
     "done": "green",
@@ -149,22 +150,14 @@ FEWEST_REASONS = 3
 OPEN = ("queued", "missing")
 
 
-def overview_table(overview: Overview, height: int) -> "RenderableType":
+def overview_table(overview: Overview, height: int) -> RenderableType:
     """The points as a table, with the age of the queue's last answer if it does not answer."""
-    from rich.console import Group
-    from rich.text import Text
-
     table = points_table([line_of(status) for status in overview.points], height - bool(overview.error))
     return Group(table, Text(silence(overview), style="yellow")) if overview.error else table
 
 
-def points_table(rows: Sequence[PointLine], height: int) -> "RenderableType":
+def points_table(rows: Sequence[PointLine], height: int) -> RenderableType:
     """All rows, or those around the current one if they need more than `height` lines."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     explained = [row for row in rows if row.reason]
     left = len(explained) - max(height - len(rows), FEWEST_REASONS)
     explained = explained[max(left, 0) :]
@@ -217,9 +210,7 @@ def _age(row: PointLine) -> str:
     return f"{units.duration(row.silent)} ago" if row.silent else "now"
 
 
-def _bar(row: PointLine) -> "RenderableType":
-    from rich.progress_bar import ProgressBar
-
+def _bar(row: PointLine) -> RenderableType:
     return ProgressBar(total=1.0, completed=row.share, width=12) if row.state in ("done", "running") else ""
 
 
@@ -233,13 +224,8 @@ def _window(rows: Sequence[PointLine], height: int) -> Sequence[PointLine]:
     return rows[start : start + height]
 
 
-def groups_table(groups: Sequence["PointGroup"], overview: Overview) -> "RenderableType":
+def groups_table(groups: Sequence[PointGroup], overview: Overview) -> RenderableType:
     """A line for each group, then each reason with the number of points that have it."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Group as Lines
-    from rich.table import Table
-    from rich.text import Text
-
     states = [state for state in STYLES if any(state in group.states for group in groups)]
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("points", overflow="fold")
@@ -253,7 +239,7 @@ def groups_table(groups: Sequence["PointGroup"], overview: Overview) -> "Rendera
             for count in [group.states.get(state, 0)]
         ]
         table.add_row(Text(group.title), str(len(group.points)), *cells)
-    return Lines(
+    return Group(
         table,
         *(Text(line, style="red") for line in reasons(overview)),
         Text(counts([status.state for status in overview.points])),

@@ -5,7 +5,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
 
 from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.remaining import Remaining, begun, remaining
@@ -18,10 +21,6 @@ from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
 from scalestudy.util.escaping import printable
 
-if TYPE_CHECKING:
-    from rich.console import Console, Group, RenderableType
-    from rich.text import Text
-
 MOST_RUNS = 4
 """Maximum number of running points shown with their loss and last log line."""
 CLOCK_FROM = 1800
@@ -30,11 +29,11 @@ SPARKLINE = 32
 LOG_TAIL = 2**12
 """Bytes read from the end of a log to find its last line."""
 BLOCKS = "▁▂▃▄▅▆▇█"
-Table = Callable[[Overview, int], "RenderableType"]
+Table = Callable[[Overview, int], RenderableType]
 """Builds the table of all points, in the given number of lines."""
 
 
-def show(path: Path, console: "Console", table: Table, interval: float) -> None:
+def show(path: Path, console: Console, table: Table, interval: float) -> None:
     """Show a study live until none of its points is queued or running, or until Ctrl-C.
 
     Args:
@@ -46,8 +45,6 @@ def show(path: Path, console: "Console", table: Table, interval: float) -> None:
     Raises:
         UserError: If the study cannot be read.
     """
-    from rich.live import Live
-
     overview = None
     with Live(console=console, auto_refresh=False) as live:
         try:
@@ -63,10 +60,8 @@ def show(path: Path, console: "Console", table: Table, interval: float) -> None:
             return
 
 
-def picture(folder: StudyFolder, overview: Overview, table: Table, height: int) -> "Group":
+def picture(folder: StudyFolder, overview: Overview, table: Table, height: int) -> Group:
     """Return the view in `height` lines: remaining time and cost, all points, and details of running ones."""
-    from rich.console import Group
-
     running = [status for status in overview.points if status.state == "running"]
     elapsed = {status.name: since for status in running if (since := begun(status)) is not None}
     left = remaining(overview.points, elapsed, at_once=launcher_of(folder.study).detached)
@@ -75,9 +70,7 @@ def picture(folder: StudyFolder, overview: Overview, table: Table, height: int) 
     return Group(_heading(folder.name, remaining_text(left, moving=bool(overview.open))), points, *details)
 
 
-def _heading(name: str, text: str) -> "Text":
-    from rich.text import Text
-
+def _heading(name: str, text: str) -> Text:
     heading = Text(printable(name), style="bold", no_wrap=True, overflow="ellipsis")
     heading.append(f"  {text}", style="not bold")
     return heading
@@ -103,10 +96,8 @@ def remaining_text(left: Remaining, *, moving: bool) -> str:
     return " · ".join(parts)
 
 
-def _details(status: PointStatus) -> "list[Text]":
+def _details(status: PointStatus) -> list[Text]:
     """Return two lines for a running point: its losses and utilisation, and the last line of its log."""
-    from rich.text import Text
-
     assert status.run is not None
     losses = read_epochs(status.run.path)[0].column("loss")
     parts = [status.point.why] if status.point.why else []

@@ -4,8 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from io import StringIO
 from textwrap import fill, indent
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from scalestudy.report.console import PlainConsole
 from scalestudy.report.document import (
     Block,
     Cell,
@@ -19,19 +25,12 @@ from scalestudy.report.document import (
     on_paper,
 )
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
 MOST_ROWS = 100
 """Largest number of table rows that are printed: laying out more takes seconds."""
 
 
 def terminal(document: Document, width: int = 120, colour: bool = False) -> str:
     """Render a document as a string of `width` columns, with terminal colour codes if `colour`."""
-    from rich.text import Text
-
     console, stream = console_of(width, colour)
     console.print(Text(document.title, style="bold"))
     if document.subtitle:
@@ -40,18 +39,14 @@ def terminal(document: Document, width: int = 120, colour: bool = False) -> str:
     return stream.getvalue()
 
 
-def console_of(width: int, colour: bool) -> "tuple[Console, StringIO]":
+def console_of(width: int, colour: bool) -> tuple[Console, StringIO]:
     """A console that writes into a string."""
-    from scalestudy.report.console import PlainConsole
-
     stream = StringIO()
     return PlainConsole(file=stream, width=width, force_terminal=colour, no_color=not colour), stream
 
 
-def print_blocks(blocks: Sequence[Block], console: "Console") -> None:
+def print_blocks(blocks: Sequence[Block], console: Console) -> None:
     """Print blocks with an empty line between them."""
-    from rich.text import Text
-
     for block in on_paper(blocks):
         match block:
             case Paragraph(text):
@@ -72,7 +67,7 @@ def print_blocks(blocks: Sequence[Block], console: "Console") -> None:
                 print_blocks(inner, console)
 
 
-def _print_table(table: Table, console: "Console") -> None:
+def _print_table(table: Table, console: Console) -> None:
     if table.caption:
         console.print(wrapped(table.caption, console))
     shown = table.first(MOST_ROWS)
@@ -86,7 +81,7 @@ def _print_table(table: Table, console: "Console") -> None:
         console.print(wrapped(f"[{number}] {note}", console))
 
 
-def laid_table(table: Table, console: "Console", *, brief: bool = False) -> "tuple[RichTable, list[str]]":
+def laid_table(table: Table, console: Console, *, brief: bool = False) -> tuple[RichTable, list[str]]:
     """Lay out a table for the console's width; return it and the names of dropped columns.
 
     Headings are short if the table is too wide or `brief` is set. If it is still too wide, intervals go below
@@ -94,7 +89,7 @@ def laid_table(table: Table, console: "Console", *, brief: bool = False) -> "tup
     """
     unbounded = console.options.update(max_width=10_000)  # otherwise the measure is capped at the width
 
-    def fits(laid: "RichTable") -> bool:
+    def fits(laid: RichTable) -> bool:
         return console.measure(laid, options=unbounded).maximum <= console.width
 
     laid = _rich(table, short=brief, below=False)
@@ -109,11 +104,7 @@ def laid_table(table: Table, console: "Console", *, brief: bool = False) -> "tup
     return laid, dropped
 
 
-def _rich(table: Table, *, short: bool, below: bool) -> "RichTable":
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
+def _rich(table: Table, *, short: bool, below: bool) -> RichTable:
     laid = RichTable(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for heading in table.headings:
         unit = heading.unit.replace(", ", ",\n")
@@ -132,10 +123,8 @@ def _written(cell: str | Cell, below: bool) -> str:
     return str(cell)
 
 
-def wrapped(text: str, console: "Console", hanging: str = "", style: str = "") -> "Text":
+def wrapped(text: str, console: Console, hanging: str = "", style: str = "") -> Text:
     """Wrap text to the terminal's width without breaking words."""
-    from rich.text import Text
-
     lines = fill(
         text,
         max(20, console.width),

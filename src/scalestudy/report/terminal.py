@@ -1,7 +1,11 @@
 """The report in a terminal: the decision in at most 30 lines, or everything on the page."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from shutil import get_terminal_size
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.report.as_terminal import console_of, laid_table, print_blocks, wrapped
@@ -9,11 +13,6 @@ from scalestudy.report.details import reasons
 from scalestudy.report.formats import Format, Medium
 from scalestudy.report.results import results_table
 from scalestudy.report.study_document import report_document
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
 MOST_LINES = 30
 """Largest number of lines of a brief report."""
@@ -31,8 +30,6 @@ def render_text(
     findings: Findings, width: int = 120, colour: bool = False, verbose: bool = False, page: str | None = None
 ) -> str:
     """The decision, or with `verbose` everything on the page; `page` is its path, for the last line."""
-    from rich.text import Text
-
     console, stream = console_of(width, colour)
     if verbose:
         console.print(Text(findings.name, style="bold"))
@@ -46,17 +43,16 @@ def render_text(
     return stream.getvalue()
 
 
-def _brief(findings: Findings, console: "Console") -> list["Text | Table"]:
+def _brief(findings: Findings, console: Console) -> list[Text | Table]:
     """The decision: table, advice, cost and open questions, two lines short of `MOST_LINES`.
 
     Rows that do not fit are left out. Sentences of the advice follow if there is room.
     """
-    from rich.text import Text
 
     def text(words: str, style: str = "") -> Text:
         return wrapped(words, console, "  ", style)
 
-    def height(*parts: "Text | Table") -> int:
+    def height(*parts: Text | Table) -> int:
         return sum(len(console.render_lines(part, pad=False)) for part in parts)
 
     advice = findings.advice
@@ -91,10 +87,8 @@ def _brief(findings: Findings, console: "Console") -> list["Text | Table"]:
     return [name, *table, *decided, *(sentences[place] for place in sorted(printed)), *questions]
 
 
-def _brief_table(findings: Findings, console: "Console", most: int) -> list["Text | Table"]:
+def _brief_table(findings: Findings, console: Console, most: int) -> list[Text | Table]:
     """The table; if it is too long, the recommended row, those on the Pareto front, and the first ones."""
-    from rich.text import Text
-
     table, rows = results_table(findings, brief=True), findings.rows
 
     def rank(place: int) -> tuple[bool, bool, int]:
@@ -112,8 +106,6 @@ def _brief_table(findings: Findings, console: "Console", most: int) -> list["Tex
 
 
 def _render(findings: Findings, medium: Medium) -> str:
-    from shutil import get_terminal_size
-
     width = medium.width or get_terminal_size((120, 40)).columns
     return render_text(findings, width, medium.colour, medium.verbose, medium.page)
 

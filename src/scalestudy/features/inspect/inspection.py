@@ -6,18 +6,20 @@ For a prepared data set, the stored samples are read, otherwise the images of it
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from scalestudy.app.listener import Listener
+from scalestudy.config.settings import DataSettings
 from scalestudy.data.images import pictures
 from scalestudy.data.sources.base import SourceFindings, findings_of
 from scalestudy.data.sources.locate import find_whole
 from scalestudy.data.sources.registry import Kind
 from scalestudy.data.split import SIDES, Fold, find_split, make_split, validation_of
 from scalestudy.data.store.prepare import find_prepared
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.data.types import IGNORE, Array, Ranges, Sample, Size
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning, Statistics, data_warnings
 from scalestudy.report.document import (
@@ -33,11 +35,6 @@ from scalestudy.report.document import (
 )
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
-
-if TYPE_CHECKING:
-    from scalestudy.config.settings import DataSettings
-    from scalestudy.data.store.prepared import Prepared
-
 
 SIDE = 320
 """Longer side of a picture, in pixels."""
@@ -118,8 +115,8 @@ class _Set:
 
 
 def inspect_data(
-    data: "DataSettings",
-    kind: "Kind | None" = None,
+    data: DataSettings,
+    kind: Kind | None = None,
     base: Path = Path(),
     *,
     samples: int = 8,
@@ -168,7 +165,7 @@ def inspect_data(
     )
 
 
-def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
+def _of_prepared(ready: Prepared, data: DataSettings) -> _Set:
     """Return all samples of a prepared data set."""
     if ready.kind == "custom" or ready.scale is None:
         raise UserError(
@@ -208,7 +205,7 @@ def _of_prepared(ready: "Prepared", data: "DataSettings") -> _Set:
     )
 
 
-def _of_source(data: "DataSettings", base: Path) -> _Set:
+def _of_source(data: DataSettings, base: Path) -> _Set:
     """Return the images of a source that is not prepared."""
     source = find_whole(data, base=base)
     if source.kind == "custom":
@@ -249,9 +246,7 @@ def _first_pages(samples: Iterable[Sample]) -> Iterator[Sample]:
             yield image, target
 
 
-def _facts(
-    data: "DataSettings", kind: Kind, formats: str | None, groups: Any, given: Ranges
-) -> dict[str, str]:
+def _facts(data: DataSettings, kind: Kind, formats: str | None, groups: Any, given: Ranges) -> dict[str, str]:
     """Return facts by heading, in display order; "" for those that are not known yet."""
     size, tile = data.image_size, data.tile
     held = validation_of(data)
@@ -273,7 +268,7 @@ def _facts(
     }
 
 
-def _sizes_to_fit(dataset: _Set, data: "DataSettings") -> list[DataWarning]:
+def _sizes_to_fit(dataset: _Set, data: DataSettings) -> list[DataWarning]:
     if len(dataset.sizes) < 2 or data.image_size or data.tile:
         return []
     (height, width), _, _ = dataset.sizes[0]

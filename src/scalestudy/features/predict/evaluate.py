@@ -3,18 +3,25 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from scalestudy.app.listener import Listener
+from scalestudy.app.prepare import prepare_data
+from scalestudy.config.metrics import known
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.split import Split, make_split
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.features.predict.find_model import FoundModel
+from scalestudy.features.predict.job import computed, device_for
 from scalestudy.plugins.engines import engine_traits
+from scalestudy.report.details import gallery_document
+from scalestudy.report.write_document import check_page_name, write_document
+from scalestudy.store.gallery_record import GalleryRecord
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
-
-if TYPE_CHECKING:
-    from scalestudy.data.split import Split
-    from scalestudy.data.store.prepared import Prepared
-    from scalestudy.store.model_record import ModelRecord
-
+from scalestudy.util.files import write_atomically
 
 SPLITS = ("train", "validation", "test", "all")
 
@@ -43,10 +50,6 @@ def evaluate(
         UserError: If the classes differ, or the split has no samples.
         RunError: If the process failed.
     """
-    import numpy as np
-
-    from scalestudy.features.predict.job import computed, device_for
-
     prepared, rows, name, data = _data(model, source, split, listener)
     job = {
         "action": "evaluate",
@@ -59,7 +62,7 @@ def evaluate(
     return Evaluated(model.label, data, name, answer["samples"], answer["results"], answer["matrices"])
 
 
-def matched(record: "ModelRecord", prepared: "Prepared", name: str) -> list[int]:
+def matched(record: ModelRecord, prepared: Prepared, name: str) -> list[int]:
     """Return the model's class index for each class of a data set, matched by name.
 
     Raises:
@@ -87,15 +90,12 @@ def matched(record: "ModelRecord", prepared: "Prepared", name: str) -> list[int]
     return [ours.index(label) for label in theirs]
 
 
-def own_data(model: FoundModel) -> "tuple[Prepared, Split]":
+def own_data(model: FoundModel) -> tuple[Prepared, Split]:
     """Return the prepared data set of a run, and its split.
 
     Raises:
         UserError: If the run's data no longer exist.
     """
-    from scalestudy.data.split import Split
-    from scalestudy.data.store.prepared import Prepared
-
     files = model.run.point().needed_files()
     try:
         prepared = Prepared.open(files.prepared)
@@ -108,16 +108,12 @@ def own_data(model: FoundModel) -> "tuple[Prepared, Split]":
     return prepared, Split.load(files.split)
 
 
-def prepared_like(record: "ModelRecord", source: str, listener: Listener) -> "Prepared":
+def prepared_like(record: ModelRecord, source: str, listener: Listener) -> Prepared:
     """Prepare a source in the same way as the training images; paths are relative to the working folder.
 
     Raises:
         UserError: If the source does not exist, or is of another kind.
     """
-    from scalestudy.app.prepare import prepare_data
-    from scalestudy.config.settings import DataSettings
-    from scalestudy.data.store.prepared import Prepared
-
     settings = {key: value for key, value in record.data.items() if key in DataSettings.model_fields}
     # The cache may be relative to the study file, whose folder is unknown here. A record must not name code.
     left_out = {"validation": None, "cache": None, "read": None}
@@ -138,12 +134,6 @@ def write_gallery(
         UserError: If the data of the run no longer exist, or writing the page fails.
         RunError: If the process failed.
     """
-    from scalestudy.config.metrics import known
-    from scalestudy.features.predict.job import computed, device_for
-    from scalestudy.report.details import gallery_document
-    from scalestudy.report.write_document import check_page_name, write_document
-    from scalestudy.store.gallery_record import GalleryRecord
-
     if not 1 <= samples <= 20:
         raise UserError("1 to 20 samples of each kind", f"{samples}", "Correct --number.")
     check_page_name(out)
@@ -172,10 +162,8 @@ def write_gallery(
 
 def _data(
     model: FoundModel, source: str | None, split: str | None, listener: Listener
-) -> "tuple[Prepared, Sequence[int], str, str]":
+) -> tuple[Prepared, Sequence[int], str, str]:
     """Return the prepared set, its rows to evaluate, the name of the split, and the name of the data."""
-    from scalestudy.data.split import make_split
-
     if split is not None and split not in SPLITS:
         raise UserError(f"--split {', '.join(SPLITS)}", repr(split), "Choose one of these.")
     if source is None:
@@ -205,7 +193,7 @@ def _data(
     return prepared, rows, name, data
 
 
-def _is_own(model: FoundModel, prepared: "Prepared") -> bool:
+def _is_own(model: FoundModel, prepared: Prepared) -> bool:
     try:
         return own_data(model)[0].fingerprint == prepared.fingerprint
     except UserError:
@@ -229,9 +217,6 @@ def export_model(
         UserError: If the model cannot be written there, or in this format.
         RunError: If the process failed.
     """
-    from scalestudy.features.predict.job import computed
-    from scalestudy.util.files import write_atomically
-
     forms = engine_traits(model.record.engine).export_forms
     form = form or next((name for name in forms if forms[name] == out.suffix), next(iter(forms)))
     _refuse(model, out, form, force=force)

@@ -4,14 +4,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from scalestudy.app.selection import named_points
+from scalestudy.config.catalog import has_name
+from scalestudy.config.metrics import gain, known
+from scalestudy.config.parse import load_study
+from scalestudy.config.task_sources import was_trained
+from scalestudy.store.model_record import ModelRecord
+from scalestudy.store.record_file import file_checksum
+from scalestudy.store.records import Result
+from scalestudy.store.run_folder import NAME, RunFolder
+from scalestudy.store.study_folder import StudyFolder, default_folder
 from scalestudy.util.errors import UserError
-
-if TYPE_CHECKING:
-    from scalestudy.store.model_record import ModelRecord
-    from scalestudy.store.records import Result
-    from scalestudy.store.run_folder import RunFolder
 
 WEIGHTS = ("last", "best")
 
@@ -40,8 +44,6 @@ def find_model(
     Raises:
         UserError: If there is no model.
     """
-    from scalestudy.store.run_folder import NAME, RunFolder
-
     if weights not in WEIGHTS:
         raise UserError("--weights last or best", repr(weights), "Choose one of these.")
     if not path.exists():
@@ -51,9 +53,6 @@ def find_model(
             "Correct the path; `scalestudy status STUDY` lists the runs.",
         )
     if path.suffix == ".toml":
-        from scalestudy.config.parse import load_study
-        from scalestudy.store.study_folder import default_folder
-
         file, path = path, default_folder(path, load_study(path).name)
         if not (path / "study.json").exists():
             raise UserError(
@@ -84,10 +83,6 @@ def _with_code(model: FoundModel, task: Path | None) -> FoundModel:
     can, by naming the file or by having trained with it. A task file may lie in a folder around its run, if
     both were moved together.
     """
-    from scalestudy.config.catalog import has_name
-    from scalestudy.config.task_sources import was_trained
-    from scalestudy.store.record_file import file_checksum
-
     record = model.record
     if has_name(record.task):
         return model
@@ -112,7 +107,7 @@ def _with_code(model: FoundModel, task: Path | None) -> FoundModel:
     return replace(model, record=record, notes=(*model.notes, *notes))
 
 
-def _of_run(run: "RunFolder", notes: tuple[str, ...], weights: str) -> FoundModel:
+def _of_run(run: RunFolder, notes: tuple[str, ...], weights: str) -> FoundModel:
     record = run.model_record()
     if record is None:
         raise UserError(
@@ -156,10 +151,7 @@ def _of_run(run: "RunFolder", notes: tuple[str, ...], weights: str) -> FoundMode
     return FoundModel(run.model, record, label, run, notes)
 
 
-def _of_study(folder: Path, point: str | None) -> "tuple[RunFolder, tuple[str, ...]]":
-    from scalestudy.app.selection import named_points
-    from scalestudy.store.study_folder import StudyFolder
-
+def _of_study(folder: Path, point: str | None) -> tuple[RunFolder, tuple[str, ...]]:
     study = StudyFolder.open(folder)
     names = named_points([known.name for known in study.points()], [point or "*"])
     if point is not None and len(names) == 1:
@@ -185,15 +177,13 @@ def _of_study(folder: Path, point: str | None) -> "tuple[RunFolder, tuple[str, .
     return run, (note,) if len(done) > 1 else ()
 
 
-def _gain(result: "Result") -> float:
-    from scalestudy.config.metrics import gain, known
-
+def _gain(result: Result) -> float:
     if result.quality is None or not math.isfinite(result.quality):
         return -math.inf
     return gain(result.quality, result.better or known(result.metric).better or "higher")
 
 
-def _newest(runs: "Sequence[RunFolder]", where: Path) -> "RunFolder":
+def _newest(runs: Sequence[RunFolder], where: Path) -> RunFolder:
     """Return the newest finished run, or else the newest run."""
     if not runs:
         raise UserError("a point with a run", f"{where}, without runs", "Run the study first.")

@@ -8,15 +8,15 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from scalestudy.app.listener import Listener
 from scalestudy.features.predict.find_model import FoundModel
+from scalestudy.features.predict.inputs import ImageItem, files_of
+from scalestudy.features.predict.job import computed, device_for
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
-
-if TYPE_CHECKING:
-    from scalestudy.features.predict.inputs import ImageItem
-    from scalestudy.store.model_record import ModelRecord
+from scalestudy.util.files import write_atomically
 
 MARK = "predictions.json"
 """This file marks a folder of predictions."""
@@ -53,9 +53,6 @@ def plan(model: FoundModel, wanted: Wanted) -> dict[str, Any]:
     Raises:
         UserError: If images, options or the output folder are invalid.
     """
-    from scalestudy.features.predict.inputs import files_of
-    from scalestudy.features.predict.job import device_for
-
     if model.record.kind == "classes" and wanted.overlay:
         raise UserError(
             "--overlay for a model that predicts masks", "a model of classes", "Leave --overlay out."
@@ -80,15 +77,13 @@ def predict(model: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
         UserError: If images, options or the output folder are invalid; nothing has been written then.
         RunError: If a process failed.
     """
-    from scalestudy.features.predict.job import computed
-
     job = plan(model, wanted)
     _begin(wanted.out, model)
     answer = computed(model, job, "Predicting", len(job["items"]), listener)
     return _finish(model, wanted, answer["lines"])
 
 
-def _refuse_out(wanted: Wanted, items: "Sequence[ImageItem]") -> None:
+def _refuse_out(wanted: Wanted, items: Sequence[ImageItem]) -> None:
     """Raise `UserError` if `out` holds other files, or if results could replace images or be read as such."""
     out = wanted.out
     if out.exists() and not out.is_dir():
@@ -122,15 +117,11 @@ def _begin(out: Path, model: FoundModel) -> None:
 
 
 def _mark(out: Path, model: FoundModel, **summary: Any) -> None:
-    from scalestudy.util.files import write_atomically
-
     summary = {"model": str(model.path), "label": model.label, **summary}
     write_atomically(out / MARK, json.dumps(summary, indent=1) + "\n")
 
 
 def _finish(model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]) -> Predicted:
-    from scalestudy.util.files import write_atomically
-
     record = model.record
     done = [line for line in lines if "skipped" not in line]
     table = wanted.out / TABLE
@@ -150,7 +141,7 @@ def _finish(model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]) -> P
     return Predicted(table, len(done), skipped, dict(changes), dict(classes))
 
 
-def as_csv(lines: Sequence[dict[str, Any]], record: "ModelRecord") -> str:
+def as_csv(lines: Sequence[dict[str, Any]], record: ModelRecord) -> str:
     """Return a row for each image: its class and probabilities, or its mask and the share of each class."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
