@@ -4,7 +4,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from scalestudy.cli.console import out
 from scalestudy.cli.options import AnswerOption, StudyArgument, open_study
+from scalestudy.util.errors import UserError
 
 
 def _share(text: str | float) -> float:
@@ -61,11 +63,9 @@ def advise(
 ) -> None:
     """Recommend a strategy and a number of workers: as the report does, or for your own goal."""
     from scalestudy.analysis.read import read_study
-    from scalestudy.cli.console import out
     from scalestudy.features.advise.goals import Goal, answer
     from scalestudy.features.advise.larger_runs import read_larger_runs
     from scalestudy.features.advise.page import advise_json, advise_text
-    from scalestudy.util.errors import UserError
     from scalestudy.util.units import seconds_of
 
     if not 0 < efficiency <= 1:

@@ -1,5 +1,6 @@
 """`scalestudy cancel`: cancel the jobs of a study."""
 
+from scalestudy.cli.console import out
 from scalestudy.cli.options import PointsOption, StudyArgument, open_study
 
 
@@ -10,7 +11,6 @@ def cancel(study: StudyArgument = None, points: PointsOption = None) -> None:
     was removed.
     """
     from scalestudy.app.selection import named_points
-    from scalestudy.cli.console import out
     from scalestudy.launch.queue.jobs import cancel_jobs
 
     opened = open_study(study)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from scalestudy.cli.console import err, out
 from scalestudy.cli.options import AnswerOption, ForceOption
+from scalestudy.config.targets import refuse_target
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -72,8 +74,6 @@ def check(
 
     The exit code is 0 if no line says fail, and 1 otherwise.
     """
-    from scalestudy.config.targets import refuse_target
-
     refuse_target(folder, force=force)
     if strategies:
         return _print_strategies(form)
@@ -81,7 +81,6 @@ def check(
         from scalestudy.cli.env import print_environment
 
         return print_environment(None if what is None else Path(what), record=record, form=form)
-    from scalestudy.cli.console import err
     from scalestudy.features.check.check import CheckOptions
     from scalestudy.features.check.check import check as run_check
 
@@ -106,8 +105,6 @@ def check(
 
 
 def _print_report(report: "Report", form: Literal["table", "json"]) -> None:
-    from scalestudy.cli.console import out
-
     if form == "json":
         sys.stdout.write(report.model_dump_json(indent=1) + "\n")
         return
@@ -163,8 +160,6 @@ def _print_strategies(form: Literal["table", "json"]) -> None:
         return
     from rich.table import Table
     from rich.text import Text
-
-    from scalestudy.cli.console import out
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("Strategy", "Engine", "Steps", "Nodes", "Gradients by", "Here"):

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scalestudy.cli.console import show_document
 from scalestudy.cli.options import FileOption, ForceOption, format_option, newest_study, open_study
+from scalestudy.config.targets import refuse_target
 
 if TYPE_CHECKING:
     from scalestudy.features.compare.comparison import Side
@@ -33,8 +35,6 @@ def compare(
     The studies may differ in site, software or settings. Rows with the same strategy, workers and other swept
     values are compared.
     """
-    from scalestudy.cli.console import show_document
-    from scalestudy.config.targets import refuse_target
     from scalestudy.features.compare.comparison import compare as compare_sides
     from scalestudy.features.compare.page import compare_csv, compare_document, compare_json
     from scalestudy.report.write_document import form_by_ending

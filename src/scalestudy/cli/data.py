@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from scalestudy.cli.console import out, show_document
 from scalestudy.cli.help import CommandGroup
 from scalestudy.cli.options import (
     AnswerOption,
@@ -15,6 +16,8 @@ from scalestudy.cli.options import (
     SkipBadOption,
     SourceArgument,
 )
+from scalestudy.config.targets import refuse_target
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.app.listener import Listener
@@ -51,9 +54,7 @@ def show(
     Reads every sample of a prepared data set as training does, else every image of the source in its own
     size. Writes nothing but the page.
     """
-    from scalestudy.cli.console import show_document
     from scalestudy.cli.terminal import Terminal
-    from scalestudy.config.targets import refuse_target
     from scalestudy.features.inspect.inspection import inspect_data, inspection_document
     from scalestudy.report.write_document import check_page_name
 
@@ -96,7 +97,6 @@ def prepare(
     """
     from scalestudy.app.prepare import data_summary, prepare_data
     from scalestudy.app.weights import fetch_weights
-    from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
     from scalestudy.config.settings import LaunchSettings
 
@@ -140,7 +140,6 @@ def settings_of(
     from scalestudy.app.prepare import study_data
     from scalestudy.config import keys
     from scalestudy.config.settings import DataSettings
-    from scalestudy.util.errors import UserError
 
     if what.endswith(".toml"):
         if image_size or cache or skip_bad or storage != "auto":

@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.console import out, writing
 from scalestudy.cli.options import ForceOption, VerboseOption
+from scalestudy.config.targets import refuse_target
 
 LEGEND = """\
 n: workers, here GPUs. time, cost: of one training, the cost in GPU-hours. cost eff.: cost of the cheapest
@@ -21,8 +23,6 @@ def demo(
     force: ForceOption = False,
 ) -> None:
     """Report on a published study of a U-Net on 1 to 14 GPUs. Nothing is trained or downloaded."""
-    from scalestudy.cli.console import out, writing
-    from scalestudy.config.targets import refuse_target
     from scalestudy.features.imported.gather import published_findings, source
     from scalestudy.report.formats import FORMATS, Medium
     from scalestudy.report.study_document import report_document

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.console import out
 from scalestudy.cli.options import AnswerOption, PointOption, StudyArgument, open_study
 
 
@@ -25,7 +26,6 @@ def diagnose(
     lists what to change, the largest gain first. Later reports include the last diagnosis. Without --point it
     takes the next larger point after the advised one, else the largest measured.
     """
-    from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
     from scalestudy.features.diagnose.run import diagnose as run_diagnosis
     from scalestudy.features.diagnose.run import plan

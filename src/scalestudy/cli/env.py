@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scalestudy.cli.console import writing
+
 if TYPE_CHECKING:
     from scalestudy.hardware.installed import Built
 
@@ -43,7 +45,6 @@ def _record(prefix: Path, *, record: bool) -> "Built":
     Raises:
         UserError: The folder has no environment with Scalestudy, or cannot be written.
     """
-    from scalestudy.cli.console import writing
     from scalestudy.hardware.installed import RECORD_FILE, describe, describe_other, read_record
     from scalestudy.util.files import write_atomically
 

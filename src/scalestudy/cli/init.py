@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.console import out, write_new
 from scalestudy.cli.options import ForceOption, TaskOption
 
 
@@ -23,7 +24,6 @@ def init(
 ) -> None:
     """Write a short study file for this machine."""
     from scalestudy.app.first_study import first_study
-    from scalestudy.cli.console import out, write_new
     from scalestudy.config.parse import study_of
     from scalestudy.hardware import cores, devices
 

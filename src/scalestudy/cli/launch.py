@@ -7,8 +7,12 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.console import err
+from scalestudy.cli.console import out as console
 from scalestudy.cli.options import DeviceOption, DryRunOption, StrategyOption
+from scalestudy.config.targets import refuse_inside_study
 from scalestudy.plugins.strategies import DEFAULT
+from scalestudy.util.errors import UserError
 
 OPTION = re.compile(
     r"-n\d*|--(workers|seeds?|strategy|device|cpus-per-worker|logs|out|dry-run|help)(=.*)?", re.DOTALL
@@ -71,12 +75,8 @@ def launch(
     Options of launch come before the script. Rank 0 writes to this terminal, the other ranks to logs. If a
     rank fails, all are stopped, and its last lines are shown. See docs/reference/scripts.md.
     """  # noqa: D301 (click keeps lines after a backspace as they are)
-    from scalestudy.cli.console import err
-    from scalestudy.cli.console import out as console
     from scalestudy.cluster.resolve import resolve
-    from scalestudy.config.targets import refuse_inside_study
     from scalestudy.features.scripts.launch import is_own_loop, run_rank, run_sweep, start_lines, sweep_of
-    from scalestudy.util.errors import UserError
 
     keys = {"device": device} | ({} if cpus_per_worker is None else {"cpus_per_worker": cpus_per_worker})
     if logs is not None:
@@ -108,8 +108,6 @@ def worker_counts(text: str) -> list[int]:
     Raises:
         UserError: A word is not a number of workers.
     """
-    from scalestudy.util.errors import UserError
-
     words = [word.strip() for word in text.split(",")]
     if not all(word.isascii() and word.isdigit() and 0 < int(word) <= MOST_WORKERS for word in words):
         raise UserError("numbers of workers after -n, such as 4 or 1,2,4", repr(text), "Correct it.")
@@ -122,8 +120,6 @@ def script_arguments(script: Path, words: list[str]) -> list[str]:
     Raises:
         UserError: They contain an option of launch, which could be meant for either.
     """
-    from scalestudy.util.errors import UserError
-
     if words[:1] == ["--"]:
         return words[1:]
     misplaced = [word for word in words if OPTION.fullmatch(word)]

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scalestudy.cli.console import out
 from scalestudy.cli.options import PointOption, StudyArgument, open_study
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,10 +38,8 @@ def logs(
     something, the job's own log is shown.
     """
     from scalestudy.app.selection import named_points
-    from scalestudy.cli.console import out
     from scalestudy.launch.failures import log_files
     from scalestudy.launch.status import study_status
-    from scalestudy.util.errors import UserError
 
     if context.args:
         raise UserError(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scalestudy.cli.console import err, out
 from scalestudy.cli.help import CommandGroup
 from scalestudy.cli.options import (
     AnswerOption,
@@ -14,6 +15,7 @@ from scalestudy.cli.options import (
     PointOption,
     newest_study,
 )
+from scalestudy.config.targets import refuse_target
 
 if TYPE_CHECKING:
     from scalestudy.cli.terminal import Terminal
@@ -75,7 +77,6 @@ def predict(
 
     Images that cannot be read are listed and skipped; the exit code is then 1.
     """
-    from scalestudy.config.targets import refuse_target
     from scalestudy.features.predict import predict as prediction
 
     refuse_target(out_folder, [model, *images], force=force)
@@ -110,7 +111,6 @@ def evaluate(
 
     The data set must have the classes of the training, by name; their order does not matter.
     """
-    from scalestudy.cli.console import out
     from scalestudy.features.predict import evaluate as evaluation
     from scalestudy.report.format import number
 
@@ -144,8 +144,6 @@ def samples(
     All validation samples are ranked by their own loss and quality. The page contains its pictures and needs
     no network.
     """
-    from scalestudy.cli.console import out
-    from scalestudy.config.targets import refuse_target
     from scalestudy.features.predict.evaluate import write_gallery
 
     refuse_target(out_file, [model], force=force)
@@ -179,8 +177,6 @@ def export(
     The exported model takes images as they are stored (8 or 16 bits) and scales them itself. It holds the
     names of its classes and the preprocessing, and so does a JSON file beside it.
     """
-    from scalestudy.cli.console import out
-    from scalestudy.config.targets import refuse_target
     from scalestudy.features.predict.evaluate import export_model
 
     refuse_target(out_path, [model], force=force)
@@ -207,8 +203,6 @@ def _found(
 
 
 def _print_predicted(done: "Predicted", wanted: "Wanted", label: str) -> None:
-    from scalestudy.cli.console import err, out
-
     console = out()
     for change, count in sorted(done.changes.items(), key=lambda pair: -pair[1]):
         err().print(f"{count} image{'s' * (count != 1)}: {change}.", markup=False)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from scalestudy.util.errors import UserError
+
 if TYPE_CHECKING:
     from scalestudy.store.study_folder import StudyFolder
 
@@ -120,7 +122,6 @@ def open_study(given: Path | None) -> "StudyFolder":
     """
     from scalestudy.config.parse import load_study
     from scalestudy.store.study_folder import StudyFolder, default_folder
-    from scalestudy.util.errors import UserError
 
     if given is None:
         return StudyFolder.open(newest_study())
@@ -144,7 +145,6 @@ def newest_study(*, besides: Path | None = None) -> Path:
         UserError: There is none.
     """
     from scalestudy.store.study_folder import is_of_another_program
-    from scalestudy.util.errors import UserError
 
     here = Path()
     if besides is not None and besides.suffix == ".toml":

@@ -4,7 +4,10 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.console import err, out, show_document
 from scalestudy.cli.options import FileOption, ForceOption, StudyArgument, format_option, open_study
+from scalestudy.config.targets import refuse_target
+from scalestudy.util.errors import UserError
 
 
 def proposal(
@@ -50,12 +53,9 @@ def proposal(
 
     The page holds only what the study supports; its last part lists what else to run.
     """
-    from scalestudy.cli.console import err, show_document
-    from scalestudy.config.targets import refuse_target
     from scalestudy.features.proposal.page import propose
     from scalestudy.features.proposal.subject import RequestOptions
     from scalestudy.report.write_document import FORMS, form_by_ending
-    from scalestudy.util.errors import UserError
 
     if list_panels:
         _print_panels()
@@ -74,7 +74,6 @@ def proposal(
 
 
 def _print_panels() -> None:
-    from scalestudy.cli.console import out
     from scalestudy.features.proposal.panel import find_panel, shipped_panels
 
     for name in shipped_panels():

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.console import out, show_document
 from scalestudy.cli.options import AtMostOption, DryRunOption, ResultsOption, StudyFile
+from scalestudy.util.errors import UserError
 
 
 def recipe(
@@ -42,7 +44,6 @@ def recipe(
     such as STUDY-recipe-w8.toml, are written beside STUDY. After Ctrl-C, run it again to continue.
     """
     from scalestudy.app.survey import request_of
-    from scalestudy.cli.console import out, show_document
     from scalestudy.cli.terminal import Terminal
     from scalestudy.features.recipe.page import recipe_file, recipes_document, rows_by_workers
     from scalestudy.features.recipe.run import plan, search_recipe
@@ -74,8 +75,6 @@ def recipe(
 
 def _counts(text: str | None) -> tuple[int, ...]:
     """Numbers of workers from `1,8,14`, and one."""
-    from scalestudy.util.errors import UserError
-
     if text is None:
         return ()
     try:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from scalestudy.cli.console import out, writing
 from scalestudy.cli.options import ForceOption, StudyArgument, VerboseOption, open_study
+from scalestudy.config.targets import refuse_target
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
@@ -96,12 +99,9 @@ def report(
 
     STUDY may also be a file written by --share. With --from, numbers measured elsewhere are reported instead.
     """
-    from scalestudy.cli.console import out, writing
-    from scalestudy.config.targets import refuse_target
     from scalestudy.report.formats import FORMATS, Medium
     from scalestudy.report.study_document import PAGE, report_document, write_report
     from scalestudy.report.write_document import FORMS, form_by_ending, write_document
-    from scalestudy.util.errors import UserError
     from scalestudy.util.files import write_named
 
     if share is not None:
@@ -137,8 +137,6 @@ def report(
 
 def _share(study: Path | None, file: Path, *, force: bool) -> None:
     from scalestudy.analysis.read import read_study
-    from scalestudy.cli.console import out, writing
-    from scalestudy.config.targets import refuse_target
     from scalestudy.features.share import shared_study
     from scalestudy.launch.status import study_status
     from scalestudy.util.files import write_named
@@ -176,8 +174,6 @@ def _findings(
     """Findings of imported numbers, read with `options`, of a shared file, or of a study, with its folder."""
     from scalestudy.analysis.read import read_study
     from scalestudy.analysis.shared import is_shared, read_shared
-    from scalestudy.config.targets import refuse_target
-    from scalestudy.util.errors import UserError
 
     if source:
         from scalestudy.features.imported.columns import options_of

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from scalestudy.cli.console import err, out
 from scalestudy.cli.options import (
     AtMostOption,
     DryRunOption,
@@ -15,6 +16,7 @@ from scalestudy.cli.options import (
     StudyFile,
     VerboseOption,
 )
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.app.survey import Request
@@ -69,7 +71,6 @@ def run(
     from scalestudy.app.survey import request_of
     from scalestudy.app.until import Until
     from scalestudy.launch.base import Options
-    from scalestudy.util.errors import UserError
 
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
     options = Options(order=order, at_most=at_most, repeat=repeat)
@@ -89,7 +90,6 @@ def run(
 
 
 def _hours(text: str | None) -> float | None:
-    from scalestudy.util.errors import UserError
     from scalestudy.util.units import seconds_of
 
     if text is None:
@@ -119,7 +119,6 @@ def conducted(
     """
     from scalestudy.app.run import Interrupted, run_study
     from scalestudy.app.until import run_until_decided
-    from scalestudy.cli.console import err
     from scalestudy.cli.terminal import Terminal
 
     terminal = Terminal(verbose=verbose)
@@ -157,7 +156,6 @@ def print_dry_run(request: "Request", options: "Options | None" = None, until: "
     """Print what running or submitting would do, without starting or writing anything."""
     from scalestudy.app.run import dry_run
     from scalestudy.app.until import dry_run_until_decided
-    from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
 
     texts = (

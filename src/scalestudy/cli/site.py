@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.console import err, out, write_new
 from scalestudy.cli.help import CommandGroup
 from scalestudy.cli.options import ForceOption
+from scalestudy.util.errors import UserError
 
 app = typer.Typer(cls=CommandGroup, help="Describe a cluster once, in a site profile.", no_args_is_help=True)
 
@@ -27,10 +29,8 @@ def init(
     """Write a commented site profile, filled in with what Slurm reports."""
     import re
 
-    from scalestudy.cli.console import err, out, write_new
     from scalestudy.launch.queue.site import load_site, sites_folder
     from scalestudy.launch.site_init import ask_site, site_template
-    from scalestudy.util.errors import UserError
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise UserError("a name of letters, digits, . - and _", repr(name), "Choose another name.")
@@ -53,9 +53,7 @@ def init(
 @app.command("list")
 def show_all() -> None:
     """List your site profiles."""
-    from scalestudy.cli.console import out
     from scalestudy.launch.queue.site import known_sites, load_site, sites_folder
-    from scalestudy.util.errors import UserError
 
     names = known_sites()
     if not names:

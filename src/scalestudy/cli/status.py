@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scalestudy.cli.console import err, out
 from scalestudy.cli.options import AnswerOption, PointsOption, StudyArgument, open_study
 
 if TYPE_CHECKING:
@@ -63,7 +64,6 @@ def status(
         raise typer.Exit(0 if _print_verified(_results(study), form) else 1)
     from scalestudy.app.follow import follow
     from scalestudy.app.selection import selected, status_record
-    from scalestudy.cli.console import out
     from scalestudy.cli.terminal import Terminal
     from scalestudy.launch.queue.jobs import find_orphans
     from scalestudy.launch.status import study_status
@@ -120,7 +120,6 @@ def _print_verified(folder: Path, form: str) -> bool:
     from rich.markup import escape
 
     from scalestudy.app.verify import verify
-    from scalestudy.cli.console import err, out
 
     with err().status("Reading") as status:
         files = verify(folder, lambda name: status.update(f"Reading {escape(name)}"))

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.console import out
 from scalestudy.cli.options import AtMostOption, DryRunOption, OrderOption, ResultsOption, StudyFile
+from scalestudy.util.errors import UserError
 
 
 def submit(
@@ -36,11 +38,9 @@ def submit(
     """
     from scalestudy.app.run import submit_study
     from scalestudy.app.survey import request_of
-    from scalestudy.cli.console import out
     from scalestudy.cli.run import print_dry_run
     from scalestudy.cli.terminal import Terminal
     from scalestudy.launch.base import Options, launcher_of, queues
-    from scalestudy.util.errors import UserError
 
     request = request_of(study, folder)
     loaded = request.study

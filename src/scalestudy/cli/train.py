@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from scalestudy.cli.console import out
 from scalestudy.cli.options import ReportOption, StrategyOption, WorkersOption
 from scalestudy.plugins.strategies import DEFAULT
 
@@ -49,7 +50,6 @@ def train(
     """
     from scalestudy.app.one_point import one_point_study, option_values, options
     from scalestudy.app.survey import Request
-    from scalestudy.cli.console import out
     from scalestudy.cli.run import conducted
     from scalestudy.config.template import study_toml
 
