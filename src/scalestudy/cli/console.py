@@ -60,11 +60,7 @@ def show_document(
 ) -> None:
     """Print a document, or write it into a file, with its figures in a folder next to it.
 
-    Args:
-        document: The document.
-        form: "table", or one of `FORMS` or `programs`.
-        file: File to write; printed if None.
-        programs: Functions that render the formats for programs.
+    `form` is "table", or one of `FORMS` or of `programs`, functions that render the formats for programs.
     """
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.write_document import render_document, write_document

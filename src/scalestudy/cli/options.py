@@ -114,8 +114,7 @@ DryRunOption = Annotated[
 def open_study(given: Path | None) -> "StudyFolder":
     """Open the folder of a study that has been run.
 
-    Args:
-        given: A study file, a results folder, or None for the result of `newest_study`.
+    `given` is a study file, a results folder, or None for the result of `newest_study`.
 
     Raises:
         UserError: There is none.
@@ -138,8 +137,7 @@ def open_study(given: Path | None) -> "StudyFolder":
 def newest_study(*, besides: Path | None = None) -> Path:
     """The results folder to use if none is named: the working folder, or the newest study in it.
 
-    Args:
-        besides: A study file or a results folder to exclude.
+    `besides` is a study file or a results folder to exclude.
 
     Raises:
         UserError: There is none.

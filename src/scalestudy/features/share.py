@@ -49,11 +49,6 @@ _VERSION = re.compile(r"[\w.+!-]{1,60}")
 def shared_study(folder: StudyFolder, runs: Sequence[Run], overview: Overview) -> SharedStudy:
     """Return a study without names.
 
-    Args:
-        folder: The study.
-        runs: Its finished runs.
-        overview: Current states of its points.
-
     Raises:
         UserError: No run has finished.
     """

@@ -36,11 +36,7 @@ Table = Callable[[Overview, int], RenderableType]
 def show(path: Path, console: Console, table: Table, interval: float) -> None:
     """Show a study live until none of its points is queued or running, or until Ctrl-C.
 
-    Args:
-        path: Folder of the study.
-        console: Console to draw on.
-        table: Builds the table of points.
-        interval: Minimum number of seconds between two reads of the folder.
+    `table` builds the table of points. The folder is read at most every `interval` seconds.
 
     Raises:
         UserError: If the study cannot be read.

@@ -269,13 +269,8 @@ def _lines(
 ) -> Any:
     """A chart of records from `series.measured`, in panels by variant if there are several.
 
-    Args:
-        findings: The study.
-        records: With `workers`, `value` and optionally `low` and `high`; those with `dashed` are a second
-            line of their series. Those beyond `MOST_PANELS` panels are left out.
-        y: Axis of the values.
-        name: Name of the value in tooltips.
-        guides: Reference lines.
+    Records with `dashed` are a second line of their series; those beyond `MOST_PANELS` panels are left out.
+    `name` is that of the value in tooltips.
     """
     import altair as alt
 

@@ -81,7 +81,6 @@ class Table:
     """Rows under headings; each row has as many cells as there are headings.
 
     Attributes:
-        caption: Shown above the table.
         footnotes: Numbered from 1, matching the cells' notes.
         name: Name for links.
         chosen: Index of the recommended row.

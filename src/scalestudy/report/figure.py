@@ -152,7 +152,6 @@ class Picture:
     """A figure as the contents of image files, each drawn by vl-convert on first access.
 
     Attributes:
-        figure: The figure.
         dark: Whether it is for a dark background, instead of white.
     """
 

@@ -18,7 +18,6 @@ class Medium:
 
     Attributes:
         width: Columns of the terminal; detected if None.
-        colour: Whether to use terminal colour codes.
         verbose: Whether a terminal shows everything on the page, not only the decision.
         page: Path of the page, for the terminal's last line.
         document: The report as a document, if already composed.

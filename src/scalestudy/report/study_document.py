@@ -38,10 +38,8 @@ if TYPE_CHECKING:
 def report_document(findings: Findings, study_link: str = "..", *, drawn: bool = True) -> Document:
     """The report: decision, results, open questions, figures, sections, and how it was measured.
 
-    Args:
-        findings: The analysis to report.
-        study_link: Path from the page's folder to the study's, for links to runs.
-        drawn: Whether to include figures; a terminal shows none.
+    `study_link` is the path from the page's folder to the study's, for links to runs. A terminal shows no
+    figures: they need not be `drawn`.
     """
     advice = findings.advice
     cost = [Paragraph(advice.cost)] if advice.cost else []
@@ -148,12 +146,9 @@ def write_report(
 ) -> ReportPaths:
     """Write `report.html`, `table.csv`, `table.json` and other formats' files; figures as PNG, SVG and PDF.
 
-    Of figures that share one place, only the first gets files; the page and notebooks have the others.
-
-    Args:
-        folder: Study to report on, finished or not.
-        out: Folder to write into; by default `report` in the study's folder.
-        findings: Analysis of the folder, if available; otherwise it is read and analysed.
+    Of figures that share one place, only the first gets files; the page and notebooks have the others. `out`
+    is by default the folder `report` in the study's folder. Without `findings`, the folder is read and
+    analysed.
 
     Raises:
         UserError: `out` is among the records of a study.

@@ -261,11 +261,8 @@ def render_document(
 ) -> str:
     """Render a document as text.
 
-    Args:
-        document: The document.
-        form: One of `FORMS`.
-        addresses: Address of each figure's file by the figure's name; an HTML page embeds them instead.
-        pictures: Figures to embed in a page, if already drawn.
+    Markdown needs the `addresses` of the figures' files by the figures' names; an HTML page embeds
+    `pictures`, or draws them.
     """
     return html(document, pictures) if form == "html" else markdown(document, addresses)
 
@@ -288,13 +285,7 @@ def check_page_name(file: Path) -> None:
 def write_document(document: Document, form: str, out: Path) -> list[Path]:
     """Write a document into a file, and its figures into a folder next to it.
 
-    Args:
-        document: The document.
-        form: One of `FORMS`.
-        out: The file. Figures of Markdown are in `STEM-figures`, as SVG.
-
-    Returns:
-        All files, the document first.
+    Figures of Markdown are in `STEM-figures`, as SVG. Returns all files, the document first.
 
     Raises:
         OSError: A file cannot be written.

@@ -38,7 +38,6 @@ class Header:
     """Properties of an image that are known before its pixels are decoded.
 
     Attributes:
-        path: File of the image.
         size: Height and width, upright.
         dtype: Stored type of the pixels.
         channels: Channels without alpha.

@@ -85,8 +85,6 @@ class Augmented:
 
     Args:
         reader: Reader of images [H, W, C], and masks [H, W] or classes.
-        operations: Operations in their order.
-        seed: Seed of the run.
         scale: Factor that scales stored images to [0, 1].
     """
 

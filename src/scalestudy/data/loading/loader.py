@@ -217,9 +217,7 @@ class Loader:
     the batch.
 
     Args:
-        reader: Source of the rows.
         slices: For each device of this process, its workers (first, last + 1).
-        workers: Number of workers of the run.
         global_batch: Samples in a full step.
         steps_per_call: Maximum number of steps in a call.
         prefetch: Number of calls to read and stage in advance.

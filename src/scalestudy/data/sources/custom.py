@@ -44,7 +44,6 @@ class CustomSource:
     """Samples from `read` of a Python file.
 
     Args:
-        file: The Python file.
         data: Section [data]; `read` interprets its source.
         path: The source, if it is an existing path.
     """

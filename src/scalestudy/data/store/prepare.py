@@ -176,10 +176,8 @@ def _require_space(folder: Path, needed: int) -> None:
 def find_set(data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")) -> PlannedSet:
     """Find the source of a data set, and the folders that `PlannedSet.prepare` would make. No image is read.
 
-    Args:
-        data: Section [data] of a study file, with a source.
-        task_kind: Kind of data that the task needs; another kind is refused.
-        base: Folder for relative paths: the folder of the study file.
+    A kind of data other than `task_kind` is refused. Relative paths begin at `base`, the folder of the study
+    file.
 
     Raises:
         UserError: If the source is missing or of the wrong kind, or its layout is ambiguous.

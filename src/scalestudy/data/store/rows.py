@@ -153,10 +153,8 @@ _LEVEL = 1
 def encode(row: Array, file: bytes | None = None) -> bytes:
     """Encode a row for `decode`.
 
-    Args:
-        row: One sample: numbers of any shape but (), in C order.
-        file: Contents of the original file, if any. Returned unchanged if it is a JPEG that decodes to
-            exactly this row.
+    `row` holds numbers of any shape but (), in C order. The contents of the original `file` are returned
+    unchanged if it is a JPEG that decodes to exactly this row.
     """
     if file is not None and file.startswith(_JPEG) and row.ndim == 3 and row.dtype == np.uint8:
         decoded = np.empty_like(row)
@@ -209,7 +207,6 @@ class Encoded:
     cache, which all processes of a node share.
 
     Args:
-        folder: Folder of the files.
         name: First part of the file names.
         shape: Shape of all rows, (N, ...).
         dtype: Type of the decoded rows.

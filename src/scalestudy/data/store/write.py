@@ -45,10 +45,8 @@ def locked(folder: Path) -> Iterator[bool]:
 def new_folder(place: Path, is_whole: Callable[[], bool], *, alone: bool) -> Iterator[Path]:
     """Yield a temporary folder, and rename it to `place` at the end, replacing an incomplete folder there.
 
-    Args:
-        place: Final path.
-        is_whole: Whether the folder at `place` is complete.
-        alone: Whether the lock is held. Only then leftovers of killed processes are removed.
+    `is_whole` tells whether the folder at `place` is complete. Leftovers of killed processes are removed only
+    if `alone`, while the lock is held.
 
     Raises:
         UserError: If the cache folder is not writable or full.

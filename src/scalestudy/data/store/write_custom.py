@@ -29,7 +29,6 @@ class Samples(NamedTuple):
         inputs: An array or a list, or a dictionary of these by name; samples along the first axis.
         targets: The same for the targets.
         groups: The group of each sample, or None.
-        size: Number of samples.
     """
 
     split: str | None
@@ -126,7 +125,6 @@ class ColumnWriter:
     """Writes one column in parts.
 
     Args:
-        folder: Folder of the files.
         stem: First part of the file names.
         label: Name of the column in messages: "input 'age'".
         sequence: Whether samples have different lengths.

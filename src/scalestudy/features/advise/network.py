@@ -188,13 +188,9 @@ def fit_link(rows: Sequence[TimedAllReduce], source: str, near: float | None = N
 
     The fit of t(S) = c + 2(n − 1) α + 2(n − 1)/n S/B minimises squared relative errors, with non-negative
     parts. A single number of ranks cannot separate c from α. Then the share that grows with the ranks is
-    anywhere between zero and all of the time of the smallest message.
-
-    Args:
-        rows: All-reduces of one collective.
-        source: Where they are from, for display.
-        near: Bytes of typical messages. Sizes weigh less, the more factors of 4 they are away from it. If
-            None, all sizes weigh the same.
+    anywhere between zero and all of the time of the smallest message. `source` is where the rows are from,
+    for display. Sizes weigh less, the more factors of 4 they are away from `near`, the bytes of typical
+    messages; if it is None, all weigh the same.
     """
     from scipy.optimize import nnls
 
@@ -293,10 +289,8 @@ class Route(NamedTuple):
 def route_of(network: KnownNetwork, collectives: Iterable[str], near: float | None = None) -> Route:
     """Return the links that a strategy will use.
 
-    Args:
-        network: The known network.
-        collectives: Collectives that it may use, best first. The first timed one is chosen.
-        near: Bytes of the messages to exchange; None if unknown.
+    `collectives` are those that it may use, best first; the first timed one is chosen. `near` are the bytes
+    of the messages to exchange, if known.
     """
     names = list(collectives)
     timed = {row.collective for row in network.measured}
@@ -325,11 +319,8 @@ def collectives_of(implementation: str, communication: str | None, *, gpu: bool)
     """Return the collectives that a strategy's workers may use, best first.
 
     Workers within one process are assumed to use those of their engine's processes, as no timings exist.
-
-    Args:
-        implementation: Strategy that does the work.
-        communication: `launch.communication`, or the value that a run recorded.
-        gpu: Whether workers compute on GPUs.
+    `implementation` is the strategy that does the work, `communication` that of [launch] or the value that a
+    run recorded.
     """
     engine = engine_traits(traits(implementation).engine)
     usable = [collective for collective in engine.collectives if collective.of_use(gpu=gpu)]
@@ -349,8 +340,7 @@ def collectives_of(implementation: str, communication: str | None, *, gpu: bool)
 def network_of(texts: Sequence[str]) -> KnownNetwork:
     """Return the network from the values of `--network`. Stated links take precedence over timed ones.
 
-    Args:
-        texts: Values in one of the forms in `FORMS`.
+    The values are in one of the forms in `FORMS`.
 
     Raises:
         UserError: A value cannot be read.

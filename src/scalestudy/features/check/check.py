@@ -57,7 +57,6 @@ class CheckOptions:
         workers: Number of processes. If None, the study's largest number.
         nodes: Number of nodes of the job; only with `submit`.
         submit: Whether to check the nodes too, with a short job, and wait for it.
-        skip: Topics to leave out.
         folder: Folder for the check's files. If None, files on this machine are kept only after a failure.
         engine: Engine whose strategies are checked. If None, the study's first, or the installed one.
     """
@@ -127,11 +126,8 @@ def check(
 ) -> Report:
     """Check a study file, a site or this machine, or read the report of an earlier check.
 
-    Args:
-        what: Study file, site profile (name or path), or folder of an earlier check; None for this machine.
-        options: How to check.
-        note: Called with messages for the user.
-        on_progress: Called with the current activity.
+    `what` is a study file, a site profile (name or path), or the folder of an earlier check; None for this
+    machine. `note` is called with messages for the user, `on_progress` with the current activity.
 
     Raises:
         UserError: If `what` or an option is wrong.

@@ -25,8 +25,6 @@ class Side:
     """A study and its name in the comparison.
 
     Attributes:
-        name: Name, used as a column heading.
-        findings: The analysed study.
         asked: Its settings by dotted key, as JSON values; empty if unknown.
         withheld: Settings and machine properties that a shared study leaves out.
     """
@@ -99,7 +97,6 @@ class Compared:
     """One quantity of one row on two sides.
 
     Attributes:
-        key: The row.
         quantity: "rate" (samples per second; epochs per second if only these are known), "training_seconds"
             or "quality".
         other: Index of the other side; side 0 is the reference.

@@ -37,10 +37,8 @@ def import_findings(
 ) -> Findings:
     """Read and analyse numbers that were measured elsewhere.
 
-    Args:
-        sources: Files, folders and patterns.
-        options: How to read them.
-        target_quality: Quality for the time to quality. If None, that of one worker less the margin.
+    `sources` are files, folders and patterns. `target_quality` is that for the time to quality; if None, that
+    of one worker less the margin.
 
     Raises:
         UserError: As in `gather`.

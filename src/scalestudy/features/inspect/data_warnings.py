@@ -16,9 +16,7 @@ class DataWarning:
     """A possible mistake in a data set.
 
     Attributes:
-        name: Identifier.
         title: What was found, with the number of samples.
-        action: What to do about it.
         samples: The samples, groups of samples or classes concerned.
         serious: Whether results become wrong, rather than only worse.
     """
@@ -35,7 +33,6 @@ class ClassCount:
     """The frequency of a class in the inspected samples.
 
     Attributes:
-        name: Name of the class.
         samples: Number of samples of the class, or with the class in their mask.
         share: Share of the samples, or of all labelled pixels of masks.
         splits: Number of samples by split, for existing splits.
@@ -52,11 +49,8 @@ class Statistics:
     """Statistics of the samples of a data set; each list has an element per sample.
 
     Attributes:
-        names: Names of samples.
-        groups: Groups of samples, or None.
         splits: "train", "validation" or "test", or "" for samples that are not split yet.
         digests: SHA-256 of pixels, shape and type.
-        constant: Whether all pixels have the same value.
         labels: Pixels of the mask by class, or 1 for the class of the sample; shape [256].
     """
 

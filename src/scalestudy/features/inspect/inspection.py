@@ -47,7 +47,6 @@ class SamplePicture:
     """A picture of a sample.
 
     Attributes:
-        name: Name of the sample.
         about: Size of the sample, and its class or the classes in its mask, in words.
         image: RGB, uint8 [h, w, 3].
         overlay: The image with its mask as an overlay; None without a mask.
@@ -64,16 +63,10 @@ class Inspection:
     """The results of inspecting a data set.
 
     Attributes:
-        source: Source, as given by the user.
-        kind: "masks" or "classes".
         basis: What was inspected, in words.
         facts: How the source was read, by heading.
-        count: Total number of samples.
         splits: Number of samples by split; empty if they are not split yet.
         sizes: Height and width, number of images, and the first of them; the most frequent size first.
-        classes: Classes in their order.
-        warnings: Warnings, the serious ones first.
-        pictures: Pictures of some samples.
     """
 
     source: str
@@ -124,12 +117,8 @@ def inspect_data(
 ) -> Inspection:
     """Inspect every prepared sample of a data set, or every image of its source if it is not prepared.
 
-    Args:
-        data: Data settings with a source.
-        kind: Kind of data that a task needs; another kind is an error.
-        base: Folder to which relative paths refer.
-        samples: Number of pictures to return.
-        listener: Receives progress.
+    `kind` is what a task needs; another kind is an error. Relative paths begin at `base`. `samples` is the
+    number of pictures.
 
     Raises:
         UserError: The source is missing, of another kind or damaged.

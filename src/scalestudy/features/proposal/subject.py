@@ -101,10 +101,8 @@ class ProposalSubject:
     """The part of a study that a proposal presents.
 
     Attributes:
-        findings: The whole study.
         rows: Rows of the requested strategy and swept values, in ascending order of workers.
         row: The requested row.
-        options: The user's options.
         work: Worker-hours of the study's runs, including failed ones.
     """
 

@@ -134,7 +134,6 @@ class TunedRate:
     """What the search found for one number of workers.
 
     Attributes:
-        search: The search.
         trial: The chosen setting; None if every trial diverged.
         scores: For each rung, quality by trial, larger is better.
         confirmed: The same on the new seeds, for the trials that were repeated.
@@ -164,8 +163,6 @@ class RecipePlan:
     Attributes:
         request: The study for which recipes are searched; results go below its target, one folder for each
             number of workers.
-        strategy: Strategy of the trials.
-        train: The study's training settings.
     """
 
     request: Request

@@ -98,14 +98,7 @@ STRATEGY, WORKERS, DEVICE, FOLDER, OUT, SEED = (
 
 
 class Start(NamedTuple):
-    """The role of a process.
-
-    Attributes:
-        placement: Its place among the processes.
-        workers: Number of workers.
-        strategy: Strategy that does the work.
-        device: Device to compute on.
-    """
+    """The role of a process."""
 
     placement: Placement
     workers: int
@@ -147,10 +140,8 @@ def has_own_loop(strategy: Traits) -> bool:
 def start_of(variables: Mapping[str, str], strategy: str | None, modules: Mapping[str, Any]) -> Start:
     """Return the role of this process from its environment.
 
-    Args:
-        variables: Usually `os.environ`.
-        strategy: Strategy that the script requests; that of the launcher takes precedence.
-        modules: Usually `sys.modules`.
+    `variables` and `modules` are usually `os.environ` and `sys.modules`. The launcher's strategy takes
+    precedence over the `strategy` that the script requests.
 
     Raises:
         UserError: If the strategy cannot be used, or Keras has another backend.

@@ -28,14 +28,11 @@ class Tally:
     """The measurements of one worker in an epoch.
 
     Attributes:
-        samples: Number of samples processed.
-        steps: Number of steps.
         most: Samples in its largest step.
         seconds: Training time.
         wall: Time of the whole epoch.
         cpu_seconds: CPU time of the process during training.
         loss: Sum of the losses of its samples; None if the script reports none.
-        qualities: Metrics of the evaluation.
         digest: Hash of the model's parameters after the first epoch; "" later, or without a model.
     """
 

@@ -18,7 +18,6 @@ class ListedSample:
     """One sample of a folder.
 
     Attributes:
-        image: File of the image.
         target: Name of the class, or the mask.
         split: "train", "validation" or "test" if the folder defines it, else "".
         group: Group of related samples if the folder defines it, else None.
