@@ -103,11 +103,7 @@ def launch(
 
 
 def worker_counts(text: str) -> list[int]:
-    """Parse numbers of workers such as "4" or "1,2,4".
-
-    Raises:
-        UserError: A word is not a number of workers.
-    """
+    """Parse numbers of workers such as "4" or "1,2,4"."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isascii() and word.isdigit() and 0 < int(word) <= MOST_WORKERS for word in words):
         raise UserError("numbers of workers after -n, such as 4 or 1,2,4", repr(text), "Correct it.")
@@ -115,11 +111,7 @@ def worker_counts(text: str) -> list[int]:
 
 
 def script_arguments(script: Path, words: list[str]) -> list[str]:
-    """Return the script's own arguments, without a leading `--`.
-
-    Raises:
-        UserError: They contain an option of launch, which could be meant for either.
-    """
+    """Return the script's own arguments, without a leading `--`."""
     if words[:1] == ["--"]:
         return words[1:]
     misplaced = [word for word in words if OPTION.fullmatch(word)]

@@ -111,11 +111,7 @@ class MaskValues:
     """For each class index, the first mask that contains it, with all its values."""
 
     def indices(self, mask: Array, name: str) -> Array:
-        """Convert one integer mask [H, W] to class indices (uint8).
-
-        Raises:
-            UserError: If the mask mixes full scale with other values, or has negative or too large values.
-        """
+        """Convert one integer mask [H, W] to class indices (uint8)."""
         if mask.dtype == np.uint8:  # several times as fast
             unique = np.flatnonzero(np.bincount(mask.ravel(), minlength=256))
         else:

@@ -74,11 +74,7 @@ def reader_of(prepared: Prepared) -> Reader:
 
 
 def copy_rows(source: Array | Ragged, rows: Indices, into: Array) -> None:
-    """Copy rows of `source` (shape [N, ...]) to `into` (shape [rows, ...]).
-
-    Raises:
-        IndexError: If `source` has no such row.
-    """
+    """Copy rows of `source` (shape [N, ...]) to `into` (shape [rows, ...])."""
     if isinstance(source, Ragged):
         source.copy(rows, into)
         return

@@ -90,22 +90,14 @@ class KerasSet:
 
 
 def ask_export(name: str, folder: Path) -> None:
-    """Export a set in a process of its own.
-
-    Raises:
-        UserError: If Keras is missing, or cannot download the set.
-    """
+    """Export a set in a process of its own."""
     answer = ask(modules.EXPORT, name, str(folder))
     if answer.code:
         raise UserError(f"keras:{name} from Keras", answer.end(), ALONE)
 
 
 def export(name: str, folder: Path) -> None:
-    """Write a set of `keras.datasets` as `set.npz`.
-
-    Raises:
-        UserError: If Keras is missing or cannot download the set.
-    """
+    """Write a set of `keras.datasets` as `set.npz`."""
     try:
         train, test = importlib.import_module(f"keras.datasets.{name}").load_data()
     except Exception as error:  # Keras's downloader raises a plain Exception

@@ -28,11 +28,7 @@ def find_source(data: DataSettings, *, base: Path) -> Source:
 
 
 def find_whole(data: DataSettings, *, base: Path) -> Source:
-    """Open the source of `data` with original images, neither resized nor cut.
-
-    Raises:
-        UserError: As in `find_source`.
-    """
+    """Open the source of `data` with original images, neither resized nor cut."""
     # Set `tile`, because only then sizes may differ.
     return _whole_source(data.model_copy(update={"tile": (1, 1)}), base)
 
@@ -83,11 +79,7 @@ def folder_of(source: str, base: Path) -> Path | None:
 
 
 def expand(text: str, base: Path) -> Path:
-    """Return an absolute path: expand `~` and environment variables; relative paths start at `base`.
-
-    Raises:
-        UserError: If a variable is not set.
-    """
+    """Return an absolute path: expand `~` and environment variables; relative paths start at `base`."""
     expanded = os.path.expanduser(os.path.expandvars(text))
     unset = re.search(r"\$(\w+|\{\w+\})", expanded)
     if unset and not Path(base, expanded).exists():

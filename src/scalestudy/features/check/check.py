@@ -162,11 +162,7 @@ def check(
 
 
 def subject(what: str | None) -> CheckSubject:
-    """Read a study file, or a site profile by its name or path.
-
-    Raises:
-        UserError: If it is neither, or is invalid.
-    """
+    """Read a study file, or a site profile by its name or path."""
     if what is None:
         return CheckSubject()
     path = Path(what)

@@ -63,11 +63,7 @@ class _Parsed(NamedTuple):
 
 
 def rows_of(path: Path) -> tuple[list[ImportedRow], list[str]]:
-    """Return the rows of a file and its skipped lines ("line 7: …").
-
-    Raises:
-        UserError: The file is broken or empty.
-    """
+    """Return the rows of a file and its skipped lines ("line 7: …")."""
     skipped: list[str] = []
     rows = list(_FORMS[path.suffix.lower()](path, skipped))
     if not rows:
@@ -129,11 +125,7 @@ SUFFIXES = tuple(_FORMS)
 
 
 def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
-    """Read the runs of a CSV or JSON file; `label` names it in messages and tables.
-
-    Raises:
-        UserError: The file is broken or empty, or a required column is missing or ambiguous.
-    """
+    """Read the runs of a CSV or JSON file; `label` names it in messages and tables."""
     rows, skipped = rows_of(path)
     reading = read_rows(path, label, rows, options)
     return reading._replace(skipped=(*skipped, *reading.skipped))
@@ -280,11 +272,7 @@ def _plain(value: Any) -> Any:
 
 
 def _by_run(path: Path, rows: Sequence[_Parsed]) -> list[list[_Parsed]]:
-    """Group rows of epochs by run.
-
-    Raises:
-        UserError: An epoch occurs twice, because no column distinguishes two runs.
-    """
+    """Group rows of epochs by run."""
     groups: dict[str, list[_Parsed]] = defaultdict(list)
     for row in rows:
         identity = [row.values.get(role) for role in ("strategy", "workers", "seed")]

@@ -48,11 +48,7 @@ class Predicted(NamedTuple):
 
 
 def plan(model: FoundModel, wanted: Wanted) -> dict[str, Any]:
-    """Return the job that `predict` would do, without computing or writing anything.
-
-    Raises:
-        UserError: If images, options or the output folder are invalid.
-    """
+    """Return the job that `predict` would do, without computing or writing anything."""
     if model.record.kind == "classes" and wanted.overlay:
         raise UserError(
             "--overlay for a model that predicts masks", "a model of classes", "Leave --overlay out."
