@@ -24,85 +24,56 @@ Examples:
   Train once, without a study file:
     scalestudy train --task cnn --data digits --strategy native --workers 2
 """
-EXAMPLES = {
-    "demo": (
-        "scalestudy demo                              # prints the decision, writes published-unet.html",
-    ),
-    "init": (
-        "scalestudy init                              # study.toml, for this machine",
-        "scalestudy init mine.toml --task my_task.py  # for your own model",
-    ),
-    "run": (
-        "scalestudy run study.toml --dry-run          # list its points and their predicted time",
-        "scalestudy run study.toml",
-    ),
-    "submit": (
-        "scalestudy submit study.toml --dry-run       # print the job scripts",
-        "scalestudy submit study.toml --at-most 10",
-    ),
-    "status": (
-        "scalestudy status                            # the newest study here",
-        "scalestudy status study.toml --live",
-        "scalestudy status study.toml --state failed --point 'horovod-*'",
-    ),
-    "logs": (
-        "scalestudy logs study.toml --follow          # the run in progress",
-        "scalestudy logs study.toml --point horovod-w4-s0 --rank 3",
-    ),
-    "cancel": ("scalestudy cancel study.toml --point 'horovod-*'",),
-    "train": ("scalestudy train --task cnn --data digits --strategy native -n 2 --epochs 5",),
-    "report": (
-        "scalestudy report                            # the decision for the newest study here",
-        "scalestudy report study.toml --out table.csv",
-        "scalestudy report --from measured.csv --out report.html",
-        "scalestudy report study.toml --share ours.json # without names, for others",
-    ),
-    "advise": (
-        "scalestudy advise study.toml                 # what the report advises",
-        "scalestudy advise --deadline 2h              # the cheapest training that ends in time",
-        'scalestudy advise --network "100Gbit,2us,per_node=4"  # predict larger runs',
-    ),
-    "diagnose": (
-        "scalestudy diagnose                          # the point after the advised one",
-        "scalestudy diagnose study.toml --point horovod-w4-s0 --rounds 5",
-    ),
-    "recipe": (
-        "scalestudy recipe study.toml --workers 8,14  # on one device, with virtual workers",
-        "scalestudy recipe study.toml --dry-run       # how much it trains",
-    ),
-    "proposal": (
-        "scalestudy proposal --list                   # list the review panels",
-        "scalestudy proposal --panel csc --out proposal.md",
-    ),
-    "compare": (
-        "scalestudy compare here=studies/unet there=/scratch/unet --out sites.html",
-        "scalestudy compare theirs.json studies/unet  # a file of `report --share`",
-    ),
-    "launch": (
-        "scalestudy launch -n 4 --strategy multiworker train.py --epochs 10",
-        "scalestudy launch -n 2 --strategy multiworker --dry-run train.py",
-        "python train.py                              # one worker, plain Keras",
-    ),
-    "check": (
-        "scalestudy check study.toml                  # starts real processes for a local study",
-        "scalestudy check study.toml --submit         # also runs a short job on the nodes",
-        "scalestudy check --strategies                # what can be used here",
-    ),
-    "model predict": ("scalestudy model predict studies/study images/ --out predictions --overlay",),
-    "model evaluate": ("scalestudy model evaluate study.toml --data other/images --split all",),
-    "model samples": ("scalestudy model samples study.toml --point horovod-w2-s0 --out samples.html",),
-    "model export": ("scalestudy model export study.toml --out model.onnx --format onnx",),
-    "data show": ("scalestudy data show path/to/images --out data.html",),
-    "data prepare": ("scalestudy data prepare study.toml          # for jobs without a network",),
-    "site init": ("scalestudy site init --out my-site.toml",),
-    "site list": ("scalestudy site list",),
-}
-"""Example command lines by command."""
+EXAMPLES = """\
+scalestudy demo                              # prints the decision, writes published-unet.html
+scalestudy init                              # study.toml, for this machine
+scalestudy init mine.toml --task my_task.py  # for your own model
+scalestudy run study.toml --dry-run          # list its points and their predicted time
+scalestudy run study.toml
+scalestudy submit study.toml --dry-run       # print the job scripts
+scalestudy submit study.toml --at-most 10
+scalestudy status                            # the newest study here
+scalestudy status study.toml --live
+scalestudy status study.toml --state failed --point 'horovod-*'
+scalestudy logs study.toml --follow          # the run in progress
+scalestudy logs study.toml --point horovod-w4-s0 --rank 3
+scalestudy cancel study.toml --point 'horovod-*'
+scalestudy train --task cnn --data digits --strategy native -n 2 --epochs 5
+scalestudy report                            # the decision for the newest study here
+scalestudy report study.toml --out table.csv
+scalestudy report --from measured.csv --out report.html
+scalestudy report study.toml --share ours.json # without names, for others
+scalestudy advise study.toml                 # what the report advises
+scalestudy advise --deadline 2h              # the cheapest training that ends in time
+scalestudy advise --network "100Gbit,2us,per_node=4"  # predict larger runs
+scalestudy diagnose                          # the point after the advised one
+scalestudy diagnose study.toml --point horovod-w4-s0 --rounds 5
+scalestudy recipe study.toml --workers 8,14  # on one device, with virtual workers
+scalestudy recipe study.toml --dry-run       # how much it trains
+scalestudy proposal --list                   # list the review panels
+scalestudy proposal --panel csc --out proposal.md
+scalestudy compare here=studies/unet there=/scratch/unet --out sites.html
+scalestudy compare theirs.json studies/unet  # a file of `report --share`
+scalestudy launch -n 4 --strategy multiworker train.py --epochs 10
+scalestudy launch -n 2 --strategy multiworker --dry-run train.py
+scalestudy check study.toml                  # starts real processes for a local study
+scalestudy check study.toml --submit         # also runs a short job on the nodes
+scalestudy check --strategies                # what can be used here
+scalestudy model predict studies/study images/ --out predictions --overlay
+scalestudy model evaluate study.toml --data other/images --split all
+scalestudy model samples study.toml --point horovod-w2-s0 --out samples.html
+scalestudy model export study.toml --out model.onnx --format onnx
+scalestudy data show path/to/images --out data.html
+scalestudy data prepare study.toml          # for jobs without a network
+scalestudy site init --out my-site.toml
+scalestudy site list
+"""
 
 
 def epilog(command: str) -> str:
     """Examples of a command, shown below its options."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in EXAMPLES[command])
+    lines = [line for line in EXAMPLES.splitlines() if line.startswith(f"scalestudy {command} ")]
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
 class CommandGroup(TyperGroup):

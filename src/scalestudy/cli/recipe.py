@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from scalestudy.cli.console import out, show_document
+from scalestudy.cli.launch import worker_counts
 from scalestudy.cli.options import AtMostOption, DryRunOption, ResultsOption, StudyFile
-from scalestudy.util.errors import UserError
 
 
 def recipe(
@@ -53,12 +53,13 @@ def recipe(
 
     asked = request_of(study, folder)
     request = replace(asked, target=folder or default_folder(study, f"{asked.study.name}-recipe"))
-    planned = plan(request, _counts(workers) or asked.study.sweep.workers, trials, strategy)
+    counts = asked.study.sweep.workers if workers is None else worker_counts(workers)
+    planned = plan(request, counts, trials, strategy)
     terminal = Terminal()
     if dry_run:
-        counts = ", ".join(map(str, planned.workers))
         out().print(
-            f"{planned.trials} trials with {planned.strategy} for each of {counts} workers: the time of about"
+            f"{planned.trials} trials with {planned.strategy} for each of"
+            f" {', '.join(map(str, planned.workers))} workers: the time of about"
             f" {planned.trainings:.3g} trainings for each.",
             markup=False,
         )
@@ -71,16 +72,3 @@ def recipe(
             file = study.with_name(f"{study.stem}-recipe-w{found.workers}.toml")
             write_atomically(file, recipe_file(planned, found, found.trial, rows[found.workers]))
             out().print(f"Wrote {file}", markup=False)
-
-
-def _counts(text: str | None) -> tuple[int, ...]:
-    """Numbers of workers from `1,8,14`, and one."""
-    if text is None:
-        return ()
-    try:
-        counts = tuple(int(word) for word in text.split(","))
-    except ValueError:
-        counts = (0,)
-    if min(counts) < 1:
-        raise UserError("numbers of workers, separated by commas", text, "Write --workers 1,8,14.")
-    return counts

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -20,20 +19,9 @@ from scalestudy.data.types import IGNORE, MOST_CLASSES, Array
 from scalestudy.util.errors import UserError
 
 
-class Mask(Protocol):
-    """A mask that has not been read yet; `str` of it names it in messages."""
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """Files of the mask."""
-
-    def read(self) -> Array:
-        """Decode the mask to its stored values [H, W]; raises `UserError` if it is damaged."""
-
-
 @dataclass(frozen=True)
 class MaskFile:
-    """A mask stored as one file."""
+    """A mask stored as one file; `str` of it names it in messages."""
 
     path: Path
 
@@ -42,6 +30,7 @@ class MaskFile:
         return (self.path,)
 
     def read(self) -> Array:
+        """Decode the mask to its stored values [H, W]; raises `UserError` if it is damaged."""
         return read_mask(self.path)
 
     def __str__(self) -> str:
@@ -83,6 +72,8 @@ class ObjectMasks:
     def __str__(self) -> str:
         return f"{self.paths[0].parent}/"
 
+
+Mask = MaskFile | ObjectMasks
 
 ACCEPTED = "masks of 0 and 255, of 0 and 1, or of class indices 0, 1, 2, ... without gaps over the whole set"
 _FULL_SCALES = (255, 65535)
