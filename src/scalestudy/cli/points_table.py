@@ -179,7 +179,7 @@ def points_table(rows: Sequence[PointLine], height: int) -> RenderableType:
         table.add_row(
             Text(row.name),
             Text(_state(row), style=STYLES.get(row.state, "")),
-            _bar(row),
+            ProgressBar(total=1.0, completed=row.share, width=12) if row.state in ("done", "running") else "",
             figure(row.throughput),
             "" if row.quality is None else f"{row.quality:.4f}",
             "" if row.seconds_left is None else units.duration(row.seconds_left),
@@ -208,10 +208,6 @@ def _age(row: PointLine) -> str:
     if row.silent is None:
         return ""
     return f"{units.duration(row.silent)} ago" if row.silent else "now"
-
-
-def _bar(row: PointLine) -> RenderableType:
-    return ProgressBar(total=1.0, completed=row.share, width=12) if row.state in ("done", "running") else ""
 
 
 def _window(rows: Sequence[PointLine], height: int) -> Sequence[PointLine]:

@@ -61,7 +61,9 @@ def status(
     in reports: restore its folder from a backup, or move it out of the study.
     """
     if verify:
-        raise typer.Exit(0 if _print_verified(_results(study), form) else 1)
+        # A folder may be too damaged to be opened.
+        folder = study if study is not None and study.is_dir() else open_study(study).path
+        raise typer.Exit(0 if _print_verified(folder, form) else 1)
     from scalestudy.app.follow import follow
     from scalestudy.app.selection import selected, status_record
     from scalestudy.cli.terminal import Terminal
@@ -92,11 +94,6 @@ def status(
     for orphan in orphans:
         words = f"{orphan.sentence()}; scalestudy cancel {opened.path} ends it."
         console.print(words, style="yellow", markup=False)
-
-
-def _results(given: Path | None) -> Path:
-    """The folder to verify, which may be too damaged to be opened."""
-    return given if given is not None and given.is_dir() else open_study(given).path
 
 
 def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":

@@ -22,20 +22,13 @@ RAMP = ("#6A5ACD", "#156DB7", "#008C8C", "#5C9E45", "#E39200", "#D55E00")
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 
 
-def series_style(names: list[str], by_strategy: bool) -> tuple[list[str], list[str]]:
-    """Colours and shapes of a figure's series: those of their strategies, or in order if not by strategy."""
-    known = [traits(name) if by_strategy and name in REGISTRY else None for name in names]
-    return (
-        [(kind and kind.colour) or COLOURS[place % len(COLOURS)] for place, kind in enumerate(known)],
-        [(kind and kind.shape) or SHAPES[place % len(SHAPES)] for place, kind in enumerate(known)],
-    )
-
-
 def colour_and_shape(names: list[str], by_strategy: bool, title: str) -> "tuple[alt.Color, alt.Shape]":
-    """Colour and shape of series, with a legend if there are several."""
+    """Colour and shape of series: of their strategies, or in order; with a legend if there are several."""
     import altair as alt
 
-    colours, shapes = series_style(names, by_strategy)
+    known = [traits(name) if by_strategy and name in REGISTRY else None for name in names]
+    colours = [(kind and kind.colour) or COLOURS[place % len(COLOURS)] for place, kind in enumerate(known)]
+    shapes = [(kind and kind.shape) or SHAPES[place % len(SHAPES)] for place, kind in enumerate(known)]
     legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
     return (
         alt.Color("series:N", title=title, scale=alt.Scale(domain=names, range=colours), legend=legend),

@@ -126,10 +126,17 @@ class ModuleModel:
         self._norms = [
             layer for layer in self.module.modules() if isinstance(layer, nn.modules.batchnorm._BatchNorm)
         ]
-        self.output = keras.tree.map_structure(_symbol, outputs)
+        self.output = keras.tree.map_structure(
+            lambda tensor: keras.KerasTensor((None, *tensor.shape[1:]), _name(tensor.dtype)), outputs
+        )
         self.outputs: list[Any] = keras.tree.flatten(self.output)
         self.output_names = [f"output_{index}" for index in range(len(self.outputs))]
-        parameters = [_parameter(name, value) for name, value in self.module.named_parameters()]
+        parameters = [
+            keras.Variable(
+                value, dtype=_name(value.dtype), trainable=value.requires_grad, autocast=False, name=name
+            )
+            for name, value in self.module.named_parameters()
+        ]
         self.buffers = list(self._buffers())
         self.weights = [*parameters, *self.buffers]
         self.variables = self.weights
@@ -392,16 +399,6 @@ def notes_on_forward(model: ModuleModel, inputs: Any, file: str) -> list[str]:
             "in every step. Remove torch.manual_seed there; the study's seed is set before each step."
         )
     return notes
-
-
-def _parameter(name: str, value: Any) -> Any:
-    return keras.Variable(
-        value, dtype=_name(value.dtype), trainable=value.requires_grad, autocast=False, name=name
-    )
-
-
-def _symbol(tensor: Any) -> Any:
-    return keras.KerasTensor((None, *tensor.shape[1:]), _name(tensor.dtype))
 
 
 def _name(dtype: Any) -> str:

@@ -46,7 +46,8 @@ class Refused(UserError):
         self.errors = tuple(errors)
         by_reason: dict[str, list[str]] = {}
         for error in errors:
-            by_reason.setdefault(_reason(error), []).append(str(getattr(error, "path", error.received)))
+            reason = str(getattr(error, "reason", f"against: {error.expected}"))
+            by_reason.setdefault(reason, []).append(str(getattr(error, "path", error.received)))
         if len(by_reason) == 1:
             received = several([error.received for error in errors], SHOWN, between="; ")
         else:
@@ -79,10 +80,6 @@ def all_or_refused(function: Callable[[Item], Outcome], items: Sequence[Item]) -
             yield outcome
     if refused:
         raise Refused(refused)
-
-
-def _reason(error: UserError) -> str:
-    return str(getattr(error, "reason", f"against: {error.expected}"))
 
 
 def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFile]:

@@ -215,7 +215,8 @@ def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> No
             "Store images of one shape and type.",
         ),
         (
-            y.shape[:1] == x.shape[:1] and (_is_mask(x, y) or _is_class(y)),
+            y.shape[:1] == x.shape[:1]
+            and (_is_mask(x, y) or (y.dtype.kind in "biu" and y.shape[1:] in ((), (1,)))),
             y,
             f"for each row of {x.name} an integer class, or an integer mask of the images' height and width",
             "Store the index of the class, numpy.argmax(y, axis=-1) of one-hot rows, as y.astype(int).",
@@ -235,7 +236,3 @@ def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> No
 def _is_mask(x: NpzArray, y: NpzArray) -> bool:
     size = x.shape[1:3]
     return y.dtype.kind in "biu" and y.shape[1:] in (size, (*size, 1))
-
-
-def _is_class(y: NpzArray) -> bool:
-    return y.dtype.kind in "biu" and (len(y.shape) == 1 or y.shape[1:] == (1,))

@@ -308,10 +308,10 @@ def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
     if pictured and inspection.pictures:
         yield Section("Samples", (Photos(tuple(map(_photo, inspection.pictures))),))
     yield Section("Classes", (_class_table(inspection),))
-    more = len(inspection.sizes) - MOST_SIZES
-    yield Section(
-        "Sizes", (_size_table(inspection), *([Paragraph(f"And {more:,} more.")] if more > 0 else []))
-    )
+    sizes, more = inspection.sizes[:MOST_SIZES], len(inspection.sizes) - MOST_SIZES
+    rows = tuple((f"{height} x {width}", f"{count:,}", first) for (height, width), count, first in sizes)
+    table = Table(headings_of("Height x width", "Images", "First of them:"), rows)
+    yield Section("Sizes", (table, *([Paragraph(f"And {more:,} more.")] if more > 0 else [])))
 
 
 def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
@@ -334,14 +334,6 @@ def _class_table(inspection: Inspection) -> Table:
         for count in inspection.classes
     )
     return Table(headings, rows)
-
-
-def _size_table(inspection: Inspection) -> Table:
-    rows = tuple(
-        (f"{size[0]} x {size[1]}", f"{count:,}", first)
-        for size, count, first in inspection.sizes[:MOST_SIZES]
-    )
-    return Table(headings_of("Height x width", "Images", "First of them:"), rows)
 
 
 def _photo(picture: SamplePicture) -> Photo:

@@ -197,16 +197,14 @@ def _unmeasured(scripts: Sequence[Script]) -> Iterator[str]:
             f"{file.name} does not import scalestudy, so it will run and nothing will be measured. "
             "`scalestudy launch --help` shows the three lines that measure it."
         )
-    elif len({script.point.seed for script in scripts}) > 1 and not any(map(_reads_seed, files)):
+    elif len({script.point.seed for script in scripts}) > 1 and not any(
+        re.search(rb"\.seed\b(?!\()", source.read_bytes())
+        for source in files  # calls do not count
+    ):
         yield (
             f"{file.name} does not use workers.seed, so its seeds do not differ. "
             "Add torch.manual_seed(workers.seed) after scalestudy.workers()."
         )
-
-
-def _reads_seed(source: Path) -> bool:
-    """Whether a file has `name.seed` other than as a call such as `numpy.random.seed(0)`."""
-    return re.search(rb"\.seed\b(?!\()", source.read_bytes()) is not None
 
 
 def is_own_loop(file: Path, strategy: str) -> bool:
