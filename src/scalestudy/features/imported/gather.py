@@ -13,7 +13,7 @@ from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, Run, key_of_run
 from scalestudy.features.imported.columns import ImportOptions, shown
-from scalestudy.features.imported.table import SUFFIXES, UNNAMED, Reading, read_table
+from scalestudy.features.imported.table import NUMBERS, UNNAMED, Reading, read_table
 from scalestudy.report.document import Items, Section
 from scalestudy.util.errors import UserError
 from scalestudy.util.escaping import printable
@@ -59,30 +59,17 @@ def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Impo
     left: list[str] = []
     for (path, named), label in zip(paths.items(), _labels(list(paths)), strict=True):
         try:
-            read.append((label, _read(path, label, options)))
+            read.append((label, read_table(path, label, options)))
         except UserError as error:
             if named or len(paths) == 1:
                 raise
             left.append(f"{label}: {error.received}")
     if not read:
-        raise UserError(
-            f"a file of numbers: {', '.join(SUFFIXES)}",
-            f"none among {len(paths)} files: {_named(left)}",
-            "See docs/guides/imported.md.",
-        )
+        seen = f"none among {len(paths)} files: {_named(left)}"
+        raise UserError(NUMBERS, seen, "See docs/guides/imported.md.")
     runs, remarks = _with_distinct_sources([run for _, reading in read for run in reading.runs])
     left_out = [f"Files left out: {_named(left)}."] if left else []
     return Imported(tuple(runs), (*_sentences(read), *remarks, *left_out))
-
-
-def _read(path: Path, label: str, options: ImportOptions) -> Reading:
-    if path.suffix.lower() not in SUFFIXES:
-        raise UserError(
-            f"a file of numbers: {', '.join(SUFFIXES)}",
-            f"{label}, which is none of these",
-            "Write a CSV file with the columns strategy, workers, training_seconds.",
-        )
-    return read_table(path, label, options)
 
 
 def paths_of(sources: Sequence[str]) -> dict[Path, bool]:

@@ -121,11 +121,16 @@ def _json_rows(path: Path, _: list[str]) -> Iterator[ImportedRow]:
 
 
 _FORMS = {".csv": _csv_rows, ".json": _json_rows}
-SUFFIXES = tuple(_FORMS)
+NUMBERS = f"a file of numbers: {', '.join(_FORMS)}"
 
 
 def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     """Read the runs of a CSV or JSON file; `label` names it in messages and tables."""
+    if path.suffix.lower() not in _FORMS:
+        seen = f"{label}, which is none of these"
+        raise UserError(
+            NUMBERS, seen, "Write a CSV file with the columns strategy, workers, training_seconds."
+        )
     rows, skipped = rows_of(path)
     reading = read_rows(path, label, rows, options)
     return reading._replace(skipped=(*skipped, *reading.skipped))
