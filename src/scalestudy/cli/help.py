@@ -72,7 +72,7 @@ scalestudy site list
 
 def epilog(command: str) -> str:
     """Examples of a command, shown below its options."""
-    lines = [line for line in EXAMPLES.splitlines() if line.startswith(f"scalestudy {command} ")]
+    lines = [line for line in EXAMPLES.splitlines() if f"{line} ".startswith(f"scalestudy {command} ")]
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 

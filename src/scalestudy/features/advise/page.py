@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
@@ -26,45 +27,43 @@ RANGES = (
 )
 MOST_LINES, WIDTH = 30, 120
 """Lines of an answer with larger runs in a terminal, and columns of any answer."""
-MOST_SHOWN = 4
-"""Candidates and reasons that are shown beside larger runs."""
-ROWS = (12, 9, 7, 6, 5, 4, 3, 2)
-"""Rows of a series of larger runs, until the answer fits."""
+SIZES = ((12, 4), (9, 4), (7, 4), (6, 4), (5, 4), (4, 4), (5, 2), (4, 2), (5, 0), (4, 0), (3, 0), (2, 0))
+"""Rows of a series of larger runs, and candidates and reasons beside them: the first that fit are shown."""
 
 
 def advise_text(findings: Findings, answer: GoalAnswer, width: int = WIDTH, colour: bool = False) -> str:
     """Return the answer for a terminal, with as many larger runs as fit into `MOST_LINES` lines."""
-    sizes = [(series, rows) for series in range(len(answer.larger), 0, -1) for rows in ROWS] or [(0, 0)]
     text = ""
-    for series, rows in sizes:
-        text = terminal(advise_document(findings, answer, series, rows), min(width, WIDTH), colour)
+    for series, size in product(range(len(answer.larger), 0, -1) or [0], SIZES):
+        text = terminal(advise_document(findings, answer, series, size), min(width, WIDTH), colour)
         if text.count("\n") <= MOST_LINES:
             break
     return text
 
 
 def advise_document(
-    findings: Findings, answer: GoalAnswer, series: int | None = None, rows: int = ROWS[0]
+    findings: Findings, answer: GoalAnswer, series: int | None = None, size: tuple[int, int] = SIZES[0]
 ) -> Document:
     """Return the answer, what it is based on, and the open questions.
 
     Larger runs take the place of the advice's sentences and questions; `series` of them (None for all) are
-    shown, each with about `rows` rows.
+    shown, each with rows and what is beside them as in `SIZES`.
     """
+    rows, beside = size
     advice, larger, deadline = findings.advice, answer.larger[:series], answer.goal.deadline
     blocks: list[Block] = [Paragraph(headline(findings, answer))]
     shown = [candidate for candidate in (answer.best, *answer.others, answer.predicted) if candidate]
     reasons = [f"{reason[0].upper()}{reason[1:]}." for reason in answer.reasons]
     if larger:
-        shown = shown[:MOST_SHOWN] if deadline else []
-        left = len(reasons) - MOST_SHOWN
-        reasons = reasons[:MOST_SHOWN] + [f"{left} more: --format json."] * (left > 0)
+        shown = shown[:beside] if deadline else []
+        left = len(reasons) - beside
+        reasons = reasons[:beside] + [f"{left} more reasons: --format json."] * (left > 0)
     elif deadline is None:
         blocks.append(Items(tuple(filter(None, (advice.cost, *advice.sentences)))))
         if advice.open_questions:
             blocks += [Paragraph("Not settled:"), Items(advice.open_questions)]
     if shown:
-        kinds = (Heading("Count", numeric=False), [row.kind for row in shown])
+        kinds = (Heading("Count", numeric=False), [str(row.kind) for row in shown])
         blocks.append(_table(findings, shown, [kinds], name="advised"))
     if any(candidate.kind in ("interpolated", "extrapolated") for candidate in shown):
         blocks.append(Paragraph(BY_MODEL))

@@ -70,8 +70,8 @@ def device_for(asked: str) -> Literal["cpu", "gpu"]:
     return "gpu" if gpus else "cpu"
 
 
-def computed(model: FoundModel, job: Mapping[str, Any], title: str, total: int, listener: Listener) -> Any:
-    """Do a job with a model in a process of its own, and return its answer; `job` has the other fields.
+def computed(model: FoundModel, asked: Mapping[str, Any], title: str, total: int, listener: Listener) -> Any:
+    """Do a job with a model in a process of its own, and return its answer; `asked` has its fields.
 
     The listener shows the title and the progress, of `total` images or samples.
 
@@ -79,7 +79,8 @@ def computed(model: FoundModel, job: Mapping[str, Any], title: str, total: int, 
         UserError: If the process reports a user error, or the framework is missing.
         RunError: If it fails in another way.
     """
-    job = ModelJob.model_validate({"model": str(model.path.absolute()), "record": model.record} | dict(job))
+    of = {"model": str(model.path.absolute()), "record": model.record}
+    job = ModelJob.model_validate(of | dict(asked))
     engine, environment = engine_traits(job.record.engine), environment_of(job.model)
     if environment is None and engine.missing_software():
         raise UserError(
