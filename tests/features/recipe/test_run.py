@@ -174,5 +174,5 @@ def test_the_command_writes_a_study_file_for_each_number_of_workers(planned, sur
     assert "new seeds" in capsys.readouterr().out
     for workers in (1, 8):
         assert load_study(study.with_name(f"study-recipe-w{workers}.toml")).sweep.workers == (workers,)
-    with pytest.raises(UserError, match="commas"):
+    with pytest.raises(UserError, match="8-14"):
         app(["recipe", str(study), "-n", "8-14"], standalone_mode=False)
