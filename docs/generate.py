@@ -1,4 +1,4 @@
-"""MkDocs hooks that generate parts of the site from the code: parts of the reference, the changelog.
+"""MkDocs hooks that generate parts of the site: the reference from the code, the first page, the changelog.
 
 A line `<!-- generated: NAME -->` in a page is replaced by that part; it is invisible in the rendered file.
 """
@@ -55,8 +55,14 @@ MEANINGS = {
     "seconds_left": "Predicted time to the end of the run.",
 }
 """Meanings of keys that are not documented in the code."""
-COPIED = {"about/changelog.md": "CHANGELOG.md", "about/contributing.md": "CONTRIBUTING.md"}
+COPIED = {
+    "index.md": "README.md",
+    "about/changelog.md": "CHANGELOG.md",
+    "about/contributing.md": "CONTRIBUTING.md",
+}
 """Pages that are copies of files elsewhere in the repository."""
+LINKED = ("CITATION.cff", "LICENSE")
+"""Files of the repository that the first page links to, copied as they are."""
 
 
 def on_config(config: Any) -> None:
@@ -65,11 +71,13 @@ def on_config(config: Any) -> None:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages of `COPIED`."""
+    """Add the pages of `COPIED` and the files of `LINKED`."""
     from mkdocs.structure.files import File
 
     for page, source in COPIED.items():
         files.append(File.generated(config, page, content=linked((ROOT / source).read_text("utf-8"), page)))
+    for name in LINKED:
+        files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
     return files
 
 
@@ -382,6 +390,8 @@ def linked(text: str, page: str) -> str:
     """Convert a file of the repository to a page: links and paths of pages in backticks lead to the pages."""
     up = "../" * page.count("/")
     text = re.sub(r"\]\(docs/", f"]({up}", text)
+    for copy, source in COPIED.items():
+        text = text.replace(f"]({source})", f"]({up}{copy})")
     known = lambda name: (ROOT / "docs" / name).is_file()  # noqa: E731
     return re.sub(
         r"`docs/([\w/-]+\.md)`",
