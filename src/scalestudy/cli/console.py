@@ -41,7 +41,11 @@ def writing(file: Path | None) -> Iterator[None]:
 
 
 def write_new(file: Path, text: str, *, force: bool) -> None:
-    """Write a file for the user to fill in."""
+    """Write a file for the user to fill in.
+
+    Raises:
+        UserError: It exists and `force` is not set, or it cannot be written.
+    """
     from scalestudy.config.targets import refuse_inside_study, refuse_old
     from scalestudy.util.files import write_named
 

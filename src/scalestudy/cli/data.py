@@ -132,7 +132,11 @@ def settings_of(
     skip_bad: bool = False,
     storage: Literal["auto", "arrays", "encoded"] = "auto",
 ) -> "tuple[list[DataSettings], Kind | None, Path, list[Point]]":
-    """Data settings, their kind, the base of relative paths, and points to build: of a study or a source."""
+    """Data settings, their kind, the base of relative paths, and points to build: of a study or a source.
+
+    Raises:
+        UserError: The file is not a study, options are given with a study file, or the size is invalid.
+    """
     from scalestudy.app.prepare import study_data
     from scalestudy.config import keys
     from scalestudy.config.settings import DataSettings

@@ -40,7 +40,11 @@ def print_environment(path: Path | None, *, record: bool, form: str) -> None:
 
 
 def _record(prefix: Path, *, record: bool) -> "Built":
-    """Contents of an environment: its record if still correct, else its current contents."""
+    """Contents of an environment: its record if still correct, else its current contents.
+
+    Raises:
+        UserError: The folder has no environment with Scalestudy, or cannot be written.
+    """
     from scalestudy.hardware.installed import RECORD_FILE, describe, describe_other, read_record
     from scalestudy.util.files import write_atomically
 

@@ -103,7 +103,11 @@ def launch(
 
 
 def worker_counts(text: str) -> list[int]:
-    """Parse numbers of workers such as "4" or "1,2,4"."""
+    """Parse numbers of workers such as "4" or "1,2,4".
+
+    Raises:
+        UserError: A word is not a number of workers.
+    """
     words = [word.strip() for word in text.split(",")]
     if not all(word.isascii() and word.isdigit() and 0 < int(word) <= MOST_WORKERS for word in words):
         raise UserError("numbers of workers after -n, such as 4 or 1,2,4", repr(text), "Correct it.")
@@ -111,7 +115,11 @@ def worker_counts(text: str) -> list[int]:
 
 
 def script_arguments(script: Path, words: list[str]) -> list[str]:
-    """Return the script's own arguments, without a leading `--`."""
+    """Return the script's own arguments, without a leading `--`.
+
+    Raises:
+        UserError: They contain an option of launch, which could be meant for either.
+    """
     if words[:1] == ["--"]:
         return words[1:]
     misplaced = [word for word in words if OPTION.fullmatch(word)]

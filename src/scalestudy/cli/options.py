@@ -115,6 +115,9 @@ def open_study(given: Path | None) -> "StudyFolder":
     """Open the folder of a study that has been run.
 
     `given` is a study file, a results folder, or None for the result of `newest_study`.
+
+    Raises:
+        UserError: There is none.
     """
     from scalestudy.config.parse import load_study
     from scalestudy.store.study_folder import StudyFolder, default_folder
@@ -135,6 +138,9 @@ def newest_study(*, besides: Path | None = None) -> Path:
     """The results folder to use if none is named: the working folder, or the newest study in it.
 
     `besides` is a study file or a results folder to exclude.
+
+    Raises:
+        UserError: There is none.
     """
     from scalestudy.store.study_folder import is_of_another_program
 

@@ -30,6 +30,9 @@ def weights_of(
 
     "balanced" is n / (C · n_c) for n labels in C classes, n_c of them in class c (King and Zeng 2001). The
     mean over the labels of `rows` is 1, so the scale of the loss does not change.
+
+    Raises:
+        UserError: If there are not as many weights as classes, or a class does not occur.
     """
     if weights is None:
         return None

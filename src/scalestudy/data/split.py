@@ -246,7 +246,11 @@ class Split:
 
 
 def validation_of(data: DataSettings) -> HeldOut:
-    """Return what the section [data] asks to validate on."""
+    """Return what the section [data] asks to validate on.
+
+    Raises:
+        UserError: If the fold does not exist, or both folds and a share are given.
+    """
     if data.folds is None:
         return data.validation
     if data.fold >= data.folds or data.validation is not None:
@@ -290,7 +294,11 @@ def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
 
 
 def stored_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
-    """Return the split with these parameters from the prepared folder; make and store it the first time."""
+    """Return the split with these parameters from the prepared folder; make and store it the first time.
+
+    Raises:
+        UserError: As in `make_split`, or if the folder is not writable.
+    """
     split = find_split(prepared, validation, seed)
     if split is not None:
         return split

@@ -47,7 +47,11 @@ _VERSION = re.compile(r"[\w.+!-]{1,60}")
 
 
 def shared_study(folder: StudyFolder, runs: Sequence[Run], overview: Overview) -> SharedStudy:
-    """Return a study without names."""
+    """Return a study without names.
+
+    Raises:
+        UserError: No run has finished.
+    """
     if not runs:
         action = f"Run it first; `scalestudy status {folder.path}` shows how far it is."
         raise UserError("a study with a finished run", f"{folder.path}, which has none", action)

@@ -37,6 +37,9 @@ def show(path: Path, console: Console, table: Table, interval: float) -> None:
     """Show a study live until none of its points is queued or running, or until Ctrl-C.
 
     `table` builds the table of points. The folder is read at most every `interval` seconds.
+
+    Raises:
+        UserError: If the study cannot be read.
     """
     overview = None
     with Live(console=console, auto_refresh=False) as live:

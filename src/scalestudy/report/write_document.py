@@ -230,7 +230,11 @@ ENDINGS = {
 
 
 def form_by_ending(form: str | None, out: Path | None, forms: Collection[str], default: str) -> str:
-    """Return the requested format: by name, else by the file's extension, else the default."""
+    """Return the requested format: by name, else by the file's extension, else the default.
+
+    Raises:
+        UserError: There is no format of this name, or none with the file's extension.
+    """
     if form is None:
         suffix = out.suffix.lower() if out else ""
         if suffix in ("", ".txt"):
@@ -269,7 +273,11 @@ def beside(names: Iterable[str], form: str) -> dict[str, str]:
 
 
 def check_page_name(file: Path) -> None:
-    """Refuse a file name that is not an HTML page."""
+    """Refuse a file name that is not an HTML page.
+
+    Raises:
+        UserError: The extension is not .html or .htm.
+    """
     if file.suffix.lower() not in (".html", ".htm"):
         raise UserError("a file that ends in .html", str(file), "Change its ending.")
 
@@ -278,6 +286,9 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
     """Write a document into a file, and its figures into a folder next to it.
 
     Figures of Markdown are in `STEM-figures`, as SVG. Returns all files, the document first.
+
+    Raises:
+        OSError: A file cannot be written.
     """
     folder = out.parent / (re.sub(r"[^A-Za-z0-9]+", "-", out.stem).strip("-") + "-figures")
     figures = {drawing.figure.name: drawing.figure for drawing in drawings(document.blocks)}

@@ -37,7 +37,11 @@ NONE, IMAGENET = "none", "imagenet"
 
 
 def application_task(task: str) -> Any:
-    """Return a task module for `load.task_of`: the model without its top, pooling, and a softmax."""
+    """Return a task module for `load.task_of`: the model without its top, pooling, and a softmax.
+
+    Raises:
+        UserError: If there is no such model.
+    """
     name = task.removeprefix(PREFIX)
     if not callable(getattr(keras.applications, name, None)):
         close = difflib.get_close_matches(name, applications(), n=3, cutoff=0.4)
@@ -78,7 +82,11 @@ def classifier(name: str, data: DataInfo, train: ResolvedTrain, hidden: int | No
 
 
 def prepared_input(inputs: Any, name: str, train: ResolvedTrain) -> Any:
-    """Convert images [B, H, W, C] in [0, 1] to 3 channels and scale them as `train.input_scaling` asks."""
+    """Convert images [B, H, W, C] in [0, 1] to 3 channels and scale them as `train.input_scaling` asks.
+
+    Raises:
+        UserError: If the images do not have 1 or 3 channels.
+    """
     channels = inputs.shape[-1]
     if channels not in (1, 3):
         raise UserError(

@@ -173,7 +173,11 @@ def symbolic_outputs(model: keras.Model, inputs: Described) -> Any:
 
 
 def refuse_unknown(given: Iterable[str], names: Iterable[str], what: str, file: Any) -> None:
-    """Check that all given names of `what` are among `names`."""
+    """Check that all given names of `what` are among `names`.
+
+    Raises:
+        UserError: For the first name that is not. It suggests a similar name.
+    """
     known = list(names)
     wrong = next((name for name in given if name not in known), None)
     if wrong is not None:

@@ -70,7 +70,11 @@ def module_of(task: str) -> ModuleType:
 
 
 def refuse_incomplete(module: ModuleType, train: ResolvedTrain) -> None:
-    """Check what needs no data: what a module defines, and its words for losses and metrics."""
+    """Check what needs no data: what a module defines, and its words for losses and metrics.
+
+    Raises:
+        UserError: As `task_of`.
+    """
     file = str(module.__file__)
     _asks_for_train(module, train)
     if train.loss is None:
@@ -152,7 +156,11 @@ def _hooks(module: ModuleType) -> dict[str, Any]:
 
 
 def hook(module: ModuleType, name: str, arguments: str = "") -> Any:
-    """Return an optional function of a task file, or None; `arguments` default to those of `HOOKS`."""
+    """Return an optional function of a task file, or None; `arguments` default to those of `HOOKS`.
+
+    Raises:
+        UserError: If it does not accept `arguments`.
+    """
     function, arguments = getattr(module, name, None), arguments or HOOKS[name]
     if function is None:
         return None

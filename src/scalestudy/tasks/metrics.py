@@ -107,7 +107,11 @@ OF_NUMBERS = {"mae": Mae, "rmse": Rmse, "r2": R2}
 
 
 def named_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
-    """Create the metric of a term for this data."""
+    """Create the metric of a term for this data.
+
+    Raises:
+        UserError: If the metric does not apply to this data.
+    """
     refuse_unfit([term], data.classes)
     return NAMED.get(term.name)(data.classes, data.ignore, name=metric_key(term), **term.parameters)
 
@@ -188,7 +192,11 @@ def metrics_of(
 
 
 def refuse_unknown_metrics(given: Any, file: str) -> None:
-    """Refuse `metrics` of a task file that hold a text which names no metric."""
+    """Refuse `metrics` of a task file that hold a text which names no metric.
+
+    Raises:
+        UserError: Naming what was probably meant.
+    """
     if isinstance(given, list | tuple | dict):
         for metric in given.values() if isinstance(given, dict) else given:
             refuse_unknown_metrics(metric, file)

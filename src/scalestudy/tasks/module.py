@@ -239,7 +239,11 @@ class ModuleModel:
         torch.save(self.module.state_dict(), path)
 
     def prove_savable(self, path: str) -> None:
-        """Save the state dict to `path`, load it, and compare."""
+        """Save the state dict to `path`, load it, and compare.
+
+        Raises:
+            UserError: If the loaded state dict differs.
+        """
         self.save(path)
         state, again = self.module.state_dict(), self._read(path)
         alike = (torch.equal(value.cpu(), again[key]) for key, value in state.items())

@@ -24,6 +24,9 @@ def module_loss(model: ModuleModel, given: Any, data: DataInfo, where: str) -> L
     A PyTorch loss (`nn.CrossEntropyLoss()`, its class, or `torch.nn.functional.cross_entropy`) is called
     with (outputs, targets) and returns a loss for each element. A function of the task file is called with
     (targets, outputs). A loss by name, or of Keras, receives probabilities with channels last.
+
+    Raises:
+        UserError: As in `loss_of`.
     """
     asked = of_data_alone(given)  # such a function may use the class weights itself
     given = given(data) if asked else given

@@ -46,7 +46,11 @@ def forward(task: Task, prepared: Prepared, file: str) -> Any:
 
 
 def refuse_weights(task: Task, file: str, given: str | None) -> None:
-    """Refuse a model without weights to train, or with weights that are no finite numbers."""
+    """Refuse a model without weights to train, or with weights that are no finite numbers.
+
+    Raises:
+        UserError: Names the task, and `given`, the file of initial weights.
+    """
     if not task.trained:
         raise UserError(
             f"a model with weights to train from model(data) in {file}",

@@ -69,7 +69,11 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
 
 
 def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
-    """Decode an image, or the pages of a TIFF. Very large images are decoded to a file on disk."""
+    """Decode an image, or the pages of a TIFF. Very large images are decoded to a file on disk.
+
+    Raises:
+        UserError: If the file is damaged.
+    """
     if _is_deep_tiff(path):
         with refusing(path):
             header, values = tiff.read_stack(path, stack)

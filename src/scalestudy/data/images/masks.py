@@ -102,7 +102,11 @@ class MaskValues:
     """For each class index, the first mask that contains it, with all its values."""
 
     def indices(self, mask: Array, name: str) -> Array:
-        """Convert one integer mask [H, W] to class indices (uint8)."""
+        """Convert one integer mask [H, W] to class indices (uint8).
+
+        Raises:
+            UserError: If the mask mixes full scale with other values, or has negative or too large values.
+        """
         if mask.dtype == np.uint8:  # several times as fast
             unique = np.flatnonzero(np.bincount(mask.ravel(), minlength=256))
         else:

@@ -42,7 +42,11 @@ class DamagedFile(UserError):
 
 @contextmanager
 def opened(path: Path) -> Iterator[Image.Image]:
-    """Open an image for the block; errors of its decoder inside the block name the file too."""
+    """Open an image for the block; errors of its decoder inside the block name the file too.
+
+    Raises:
+        UserError: If the file is missing, not readable, too large or damaged.
+    """
     # Only these formats: other readers of Pillow start programs.
     with refusing(path), Image.open(path, formats=_FORMATS) as picture:
         yield picture

@@ -90,7 +90,11 @@ def read_pages(path: Path, stack: Stack | None) -> Header:
 
 
 def read_stack(path: Path, stack: Stack | None) -> tuple[Header, Array]:
-    """Decode all images, upright, shape [count, H, W, channels (and alpha)]; large files are mapped."""
+    """Decode all images, upright, shape [count, H, W, channels (and alpha)]; large files are memory-mapped.
+
+    Raises:
+        UserError: As in `read_pages`.
+    """
     with _series(path, stack) as (series, others):
         header, order, shape, orientation = _pages(path, series, others, stack)
         array: Array = series.asarray(out="memmap" if series.nbytes > LARGEST_IN_MEMORY else None)

@@ -102,7 +102,11 @@ def cut_mask(mask: Array, tile: Tile, size: Size) -> Array:
 
 
 def stitch(parts: Sequence[Array], tiles: Sequence[Tile], size: Size) -> Array:
-    """Assemble an image [H, W, ...] from the cores of parts [h, w, ...], one for each tile."""
+    """Assemble an image [H, W, ...] from the cores of parts [h, w, ...], one for each tile.
+
+    Raises:
+        ValueError: If the numbers of parts and tiles differ.
+    """
     whole = np.empty((*size, *parts[0].shape[2:]), parts[0].dtype)
     for part, tile in zip(parts, tiles, strict=True):
         whole[tile.core_in_image] = part[tile.core_inside]

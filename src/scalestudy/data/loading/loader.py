@@ -74,7 +74,11 @@ def reader_of(prepared: Prepared) -> Reader:
 
 
 def copy_rows(source: Array | Ragged, rows: Indices, into: Array) -> None:
-    """Copy rows of `source` (shape [N, ...]) to `into` (shape [rows, ...])."""
+    """Copy rows of `source` (shape [N, ...]) to `into` (shape [rows, ...]).
+
+    Raises:
+        IndexError: If `source` has no such row.
+    """
     if isinstance(source, Ragged):
         source.copy(rows, into)
         return

@@ -169,7 +169,11 @@ OF_FILES = ("images", "masks", "label_pattern", "group_pattern", "colours", "val
 
 
 def refuse_unused(data: DataSettings, keys: Iterable[str], what: str) -> None:
-    """Refuse keys that the source does not use; `what` describes the source in the message."""
+    """Refuse keys that the source does not use; `what` describes the source in the message.
+
+    Raises:
+        UserError: If one of `keys` is set.
+    """
     given = [key for key in keys if getattr(data, key) is not None]
     if given:
         raise UserError(

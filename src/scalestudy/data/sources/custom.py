@@ -19,7 +19,11 @@ NOT_READ = frozenset(_OF_TRAINING.split())
 
 
 def code_of_reading(path: Path) -> str:
-    """Return the code of a file without comments and without definitions of a model, a loss and so on."""
+    """Return the code of a file without comments and without definitions of a model, a loss and so on.
+
+    Raises:
+        UserError: If the file cannot be read, is not valid Python, or defines no `read`.
+    """
     module = parsed(path, "a Python file that reads the data")
     names = {getattr(node, "name", getattr(node, "id", None)) for node in ast.walk(module)}
     if "read" not in names:

@@ -15,7 +15,11 @@ from scalestudy.util.errors import UserError
 
 
 def cut_source(source: Source, data: DataSettings) -> Source:
-    """Return the source, wrapped in `Cut` if [data] asks for tiles or for pages as samples."""
+    """Return the source, wrapped in `Cut` if [data] asks for tiles or for pages as samples.
+
+    Raises:
+        UserError: If this source cannot be cut in that way.
+    """
     tile = data.tile
     if source.kind == "custom" and (tile is not None or data.stack is not None):
         raise UserError(

@@ -315,6 +315,9 @@ class ImageIndex:
 
         Names are not case-sensitive. Among images of the same name, one in a folder of the table's split is
         preferred.
+
+        Raises:
+            UserError: If several images of that name remain.
         """
         name = written.replace("\\", "/")
         beside = table.parent.relative_to(self.root).as_posix()

@@ -99,7 +99,11 @@ def damage(read: Callable[[Path], Any], files: Iterable[Path]) -> list[DamagedFi
 
 
 def sift(listing: Listing, read: Callable[[Path], Any]) -> tuple[Listing, list[DamagedFile]]:
-    """Return the samples without damaged files, and the damaged files; `read` reads a whole file."""
+    """Return the samples without damaged files, and the damaged files; `read` reads a whole file.
+
+    Raises:
+        UserError: If a class or a split has no sample left.
+    """
     samples = listing.samples
     damaged = damage(read, (file for sample in samples for file in sample.files))
     bad = {error.path for error in damaged}

@@ -90,14 +90,22 @@ class KerasSet:
 
 
 def ask_export(name: str, folder: Path) -> None:
-    """Export a set in a process of its own."""
+    """Export a set in a process of its own.
+
+    Raises:
+        UserError: If Keras is missing, or cannot download the set.
+    """
     answer = ask(modules.EXPORT, name, str(folder))
     if answer.code:
         raise UserError(f"keras:{name} from Keras", answer.end(), ALONE)
 
 
 def export(name: str, folder: Path) -> None:
-    """Write a set of `keras.datasets` as `set.npz`."""
+    """Write a set of `keras.datasets` as `set.npz`.
+
+    Raises:
+        UserError: If Keras is missing or cannot download the set.
+    """
     try:
         train, test = importlib.import_module(f"keras.datasets.{name}").load_data()
     except Exception as error:  # Keras's downloader raises a plain Exception

@@ -28,7 +28,11 @@ def find_source(data: DataSettings, *, base: Path) -> Source:
 
 
 def find_whole(data: DataSettings, *, base: Path) -> Source:
-    """Open the source of `data` with original images, neither resized nor cut."""
+    """Open the source of `data` with original images, neither resized nor cut.
+
+    Raises:
+        UserError: As in `find_source`.
+    """
     # Set `tile`, because only then sizes may differ.
     return _whole_source(data.model_copy(update={"tile": (1, 1)}), base)
 
@@ -79,7 +83,11 @@ def folder_of(source: str, base: Path) -> Path | None:
 
 
 def expand(text: str, base: Path) -> Path:
-    """Return an absolute path: expand `~` and environment variables; relative paths start at `base`."""
+    """Return an absolute path: expand `~` and environment variables; relative paths start at `base`.
+
+    Raises:
+        UserError: If a variable is not set.
+    """
     expanded = os.path.expanduser(os.path.expandvars(text))
     unset = re.search(r"\$(\w+|\{\w+\})", expanded)
     if unset and not Path(base, expanded).exists():

@@ -30,7 +30,11 @@ _SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "t
 
 
 class NpzArray:
-    """One array of an .npz file: `shape` and `dtype` from its header, values on demand."""
+    """One array of an .npz file: `shape` and `dtype` from its header, values on demand.
+
+    Raises:
+        UserError: If it cannot be read, or contains Python objects.
+    """
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name

@@ -73,6 +73,9 @@ class PlannedSet:
         Returns:
             Bytes of the set as arrays, and the storage (encoded rows take less). The size is 0 for data that
             a task reads itself, since it is unknown.
+
+        Raises:
+            UserError: If its images do not fit into one array.
         """
         if self.source.kind == "custom":
             return 0, "arrays"
@@ -80,7 +83,11 @@ class PlannedSet:
         return needed, chosen(self.data.storage, needed, self._cache)
 
     def fetch(self, downloading: Downloading = silently) -> None:
-        """Download the files of a public data set, unless it is already prepared."""
+        """Download the files of a public data set, unless it is already prepared.
+
+        Raises:
+            UserError: If it cannot be downloaded.
+        """
         if self.prepared() is None:
             _fetch(self.source, downloading)
 
@@ -140,7 +147,11 @@ def find_prepared(
 
 
 def _needed(source: Source, contents: Contents) -> int:
-    """Return the bytes of the set's arrays."""
+    """Return the bytes of the set's arrays.
+
+    Raises:
+        UserError: If the samples that are decoded in parallel do not fit into memory.
+    """
     needed = bytes_of(source.kind, contents)
     height, width, channels = contents.input_shape
     if AT_WORK * height * width * channels * contents.dtype.itemsize > memory_limit():

@@ -145,7 +145,12 @@ class ColumnWriter:
         self._lowest, self._highest = np.inf, -np.inf
 
     def write(self, samples: Iterable[Any], first: int) -> None:
-        """Append samples; `first` is the number of the first one in the set."""
+        """Append samples; `first` is the number of the first one in the set.
+
+        Raises:
+            UserError: If a sample has another shape or type than earlier ones, or cannot be stored.
+            OSError: If the folder is not writable or full.
+        """
         if not self._sequence:
             array = self._together(samples, first)
             where = f"sample {first}" if len(array) == 1 else f"samples {first} to {first + len(array) - 1}"
@@ -163,7 +168,12 @@ class ColumnWriter:
             self._append(array, f"sample {number}")
 
     def close(self) -> Column:
-        """Finish the files, and return the description of the column."""
+        """Finish the files, and return the description of the column.
+
+        Raises:
+            UserError: If the column is empty.
+            OSError: If the folder is not writable or full.
+        """
         if self._form is None or self._count == 0:
             raise UserError(
                 f"{self._label} that is not empty", "an empty one", "Return samples that are not empty."

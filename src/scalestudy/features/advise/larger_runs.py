@@ -105,7 +105,11 @@ class LargerRuns:
 def read_larger_runs(
     folder: StudyFolder, runs: Sequence[Run], texts: Sequence[str], most: int | None
 ) -> tuple[list[LargerRuns], list[str]]:
-    """Call `larger_runs` with the points and step times of a study folder; `texts` are `--network` values."""
+    """Call `larger_runs` with the points and step times of a study folder; `texts` are `--network` values.
+
+    Raises:
+        UserError: The network cannot be read.
+    """
     network = network_of(texts)
     steps = {
         run.result.name: record

@@ -341,6 +341,9 @@ def network_of(texts: Sequence[str]) -> KnownNetwork:
     """Return the network from the values of `--network`. Stated links take precedence over timed ones.
 
     The values are in one of the forms in `FORMS`.
+
+    Raises:
+        UserError: A value cannot be read.
     """
     measured: list[TimedAllReduce] = []
     stated: dict[str, Any] = {}

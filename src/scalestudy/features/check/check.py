@@ -162,7 +162,11 @@ def check(
 
 
 def subject(what: str | None) -> CheckSubject:
-    """Read a study file, or a site profile by its name or path."""
+    """Read a study file, or a site profile by its name or path.
+
+    Raises:
+        UserError: If it is neither, or is invalid.
+    """
     if what is None:
         return CheckSubject()
     path = Path(what)

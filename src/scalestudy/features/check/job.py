@@ -88,7 +88,11 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
 
 
 def submit_check(folder: Path, plan: Plan, site: Site, point: Point, shape: JobLayout) -> str:
-    """Write plan and script into `folder`, submit the job, and return its ID."""
+    """Write plan and script into `folder`, submit the job, and return its ID.
+
+    Raises:
+        QueueUnreachable, QueueRefused, QueueAbsent: If Slurm does not accept the job.
+    """
     write_plan(folder, plan)
     return SLURM.queue.submit(_write_script(folder, site, point, shape))
 

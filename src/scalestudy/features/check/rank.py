@@ -57,6 +57,9 @@ def check_here(
     """Start the plan's ranks on this machine, with files in an empty folder, and wait for their report.
 
     `on_progress` is called with the current activity. `environment` is a virtual environment to start in.
+
+    Raises:
+        RunError: If the ranks end without a report.
     """
     write_plan(folder, plan)
     size = plan.workers
@@ -79,7 +82,11 @@ def check_on_hosts(folder: Path, plan: Plan, point: Point, on_progress: Callable
 
 
 def await_ranks(folder: Path, ranks: ProcessGroup, on_progress: Callable[[str], object]) -> Report:
-    """Run a check's ranks until their report is there, and return it."""
+    """Run a check's ranks until their report is there, and return it.
+
+    Raises:
+        RunError: If they end without a report.
+    """
     with ranks:
         while not ranks.ended(0) and not (folder / REPORT_FILE).exists():
             on_progress(Exchange(folder).progress())

@@ -56,6 +56,9 @@ def run(part: OwnPart) -> None:
 
     This function is called like training's `run`. `ablation.json` in the folder lists the blocks. The workers
     of the point run together if they have joined; otherwise this process is a single worker.
+
+    Raises:
+        UserError: If `ablation.json` cannot be read.
     """
     folder, point, placement, clock = part.folder, part.point, part.placement, part.clock
     ablation = read_record(folder.path / ABLATION, Ablation).record

@@ -90,7 +90,11 @@ def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
 
 
 def named_point(points: Sequence[Point], name: str) -> Point:
-    """Return the point with this name."""
+    """Return the point with this name.
+
+    Raises:
+        UserError: If there is none, or its efficiency is not defined.
+    """
     several = {point.name: point for point in points if _loses_efficiency(point)}
     if name not in several:
         known = ", ".join(list(several)[:8]) + ", …" * (len(several) > 8)
@@ -109,6 +113,9 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
 
     This is the point with the next larger number of workers than advised, which shows why more workers do not
     pay. If there is none, it is the largest measured point, or else the largest point.
+
+    Raises:
+        UserError: If no point has several workers.
     """
     several = [point for point in points if _loses_efficiency(point) and not point.oversubscribed]
     if not several:
@@ -275,7 +282,11 @@ def _times(run: RunFolder) -> list[AblationTimes]:
 def _attempt(
     runs: Sequence[RunFolder], ranks: Sequence[int], commands: Sequence[Command], on_blocks: OnBlocks
 ) -> None:
-    """Start the processes, and wait for all; `on_blocks` is called with the first one's finished blocks."""
+    """Start the processes, and wait for all; `on_blocks` is called with the first one's finished blocks.
+
+    Raises:
+        RunError: If a process fails.
+    """
     kills, point = oom_kills(), runs[0].point()
     with WorkerProcesses([started_in(point.environment, command) for command in commands]) as workers:
         failed = workers.wait(POLL, lambda: on_blocks(len(list(runs[0].path.glob("block-*")))))

@@ -212,7 +212,11 @@ class LogName(NamedTuple):
 
 
 def run_of_log(path: Path, options: ImportOptions) -> LogName:
-    """Return workers, strategy and seed of a log's run, from the options, else from its name and folders."""
+    """Return workers, strategy and seed of a log's run, from the options or else from its name and folders.
+
+    Raises:
+        UserError: Neither states the number of workers.
+    """
     parts = path.absolute().parts[-3:]
     name = parse_name((*parts[:-1], path.stem))
     workers = options.workers or name.workers

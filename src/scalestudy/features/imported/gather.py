@@ -39,6 +39,9 @@ def import_findings(
 
     `sources` are files, folders and patterns. `target_quality` is that for the time to quality; if None, that
     of one worker less the margin.
+
+    Raises:
+        UserError: As in `gather`.
     """
     imported, margin = gather(sources, options), options.margin if options else None
     files = {run.source.file for run in imported.runs if run.source}

@@ -119,6 +119,9 @@ def inspect_data(
 
     `kind` is what a task needs; another kind is an error. Relative paths begin at `base`. `samples` is the
     number of pictures.
+
+    Raises:
+        UserError: The source is missing, of another kind or damaged.
     """
     ready = find_prepared(data, task_kind=kind, base=base)
     dataset = _of_prepared(ready, data) if ready else _of_source(data, base)

@@ -63,7 +63,11 @@ def evaluate(
 
 
 def matched(record: ModelRecord, prepared: Prepared, name: str) -> list[int]:
-    """Return the model's class index for each class of a data set, matched by name."""
+    """Return the model's class index for each class of a data set, matched by name.
+
+    Raises:
+        UserError: If kind, classes or scaling of the data differ from those in training.
+    """
     if prepared.kind != record.kind:
         raise UserError(
             f"data of the kind {record.kind}, as in training",
@@ -87,7 +91,11 @@ def matched(record: ModelRecord, prepared: Prepared, name: str) -> list[int]:
 
 
 def own_data(model: FoundModel) -> tuple[Prepared, Split]:
-    """Return the prepared data set of a run, and its split."""
+    """Return the prepared data set of a run, and its split.
+
+    Raises:
+        UserError: If the run's data no longer exist.
+    """
     files = model.run.point().needed_files()
     try:
         prepared = Prepared.open(files.prepared)
@@ -101,7 +109,11 @@ def own_data(model: FoundModel) -> tuple[Prepared, Split]:
 
 
 def prepared_like(record: ModelRecord, source: str, listener: Listener) -> Prepared:
-    """Prepare a source in the same way as the training images; paths are relative to the working folder."""
+    """Prepare a source in the same way as the training images; paths are relative to the working folder.
+
+    Raises:
+        UserError: If the source does not exist, or is of another kind.
+    """
     settings = {key: value for key, value in record.data.items() if key in DataSettings.model_fields}
     # The cache may be relative to the study file, whose folder is unknown here. A record must not name code.
     left_out = {"validation": None, "cache": None, "read": None}

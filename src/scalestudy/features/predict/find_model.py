@@ -40,6 +40,9 @@ def find_model(
     `path` is the folder of a run, point or study, or a study file. For a study, the best run is chosen unless
     `point` names a point. `weights` are those of the "last" or the "best" epoch. `task` is the
     model's task file, whose code may run; otherwise only code that this user has trained with may.
+
+    Raises:
+        UserError: If there is no model.
     """
     if weights not in WEIGHTS:
         raise UserError("--weights last or best", repr(weights), "Choose one of these.")

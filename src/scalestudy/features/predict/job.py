@@ -57,7 +57,11 @@ class ModelJob(Record):
 
 
 def device_for(asked: str) -> Literal["cpu", "gpu"]:
-    """Return the device to compute on: by default GPUs if there are any, else the CPU."""
+    """Return the device to compute on: by default GPUs if there are any, else the CPU.
+
+    Raises:
+        UserError: If GPUs are requested but missing.
+    """
     if asked not in ("auto", "cpu", "gpu"):
         raise UserError("--device auto, cpu or gpu", repr(asked), "Choose one of these.")
     gpus = len(visible_gpus(os.environ)) if asked != "cpu" else 0

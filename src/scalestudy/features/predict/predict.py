@@ -48,7 +48,11 @@ class Predicted(NamedTuple):
 
 
 def plan(model: FoundModel, wanted: Wanted) -> dict[str, Any]:
-    """Return the job that `predict` would do, without computing or writing anything."""
+    """Return the job that `predict` would do, without computing or writing anything.
+
+    Raises:
+        UserError: If images, options or the output folder are invalid.
+    """
     if model.record.kind == "classes" and wanted.overlay:
         raise UserError(
             "--overlay for a model that predicts masks", "a model of classes", "Leave --overlay out."

@@ -89,7 +89,11 @@ class PartContent(NamedTuple):
 
 
 def propose(folder: StudyFolder, panel: str, options: RequestOptions) -> ProposalPage:
-    """Return the page for a panel (its name or file) and a study, which need not be complete."""
+    """Return the page for a panel (its name or file) and a study, which need not be complete.
+
+    Raises:
+        UserError: If the panel does not exist or is invalid, or `options` name a row that was not measured.
+    """
     profile, overview = find_panel(panel), study_status(folder)
     return compose(read_study(folder, overview=overview), profile, options, work_of(folder, overview))
 

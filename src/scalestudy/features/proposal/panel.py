@@ -81,7 +81,11 @@ def shipped_panels() -> dict[str, str]:
 
 
 def find_panel(name: str) -> Panel:
-    """Return the panel with this name, or in this file if `name` has a slash or ends in .j2."""
+    """Return the panel with this name, or in this file if `name` has a slash or ends in .j2.
+
+    Raises:
+        UserError: There is no such panel, or it is invalid.
+    """
     if name.endswith(".j2") or "/" in name:
         path = Path(name).expanduser()
         return parse_panel(read_text(path), path.name)
@@ -98,7 +102,11 @@ def find_panel(name: str) -> Panel:
 
 
 def parse_panel(text: str, file: str) -> Panel:
-    """Parse the text of a panel file; `file` is its name, for messages."""
+    """Parse the text of a panel file; `file` is its name, for messages.
+
+    Raises:
+        UserError: The panel is invalid.
+    """
     from jinja2 import TemplateError, meta
     from jinja2.sandbox import SandboxedEnvironment
 

@@ -202,6 +202,9 @@ def subject_of(findings: Findings, options: RequestOptions, work: Work) -> Propo
 
     The row is the one that the user names, else the one that the study advises, else the fastest row with a
     speed-up. In the last case, the page contains no request.
+
+    Raises:
+        UserError: If the user names a row that was not measured.
     """
     rows = [row for row in findings.rows if not row.oversubscribed] or list(findings.rows)
     if not rows:

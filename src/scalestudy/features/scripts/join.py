@@ -142,6 +142,9 @@ def start_of(variables: Mapping[str, str], strategy: str | None, modules: Mappin
 
     `variables` and `modules` are usually `os.environ` and `sys.modules`. The launcher's strategy takes
     precedence over the `strategy` that the script requests.
+
+    Raises:
+        UserError: If the strategy cannot be used, or Keras has another backend.
     """
     placement = resolve(variables)
     file = main_file(modules)

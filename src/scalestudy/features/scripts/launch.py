@@ -90,6 +90,9 @@ def script_of(
 
     `strategy` and the keys in `launch` (device, cpus_per_worker) are as in a study file. `out` is the folder
     for runs of a measured script; if None, they are in `studies`.
+
+    Raises:
+        UserError: If the script cannot be started with these settings.
     """
     refuse_no_script(file)
     kind = strategy_of(strategy, engine_of_script(file))

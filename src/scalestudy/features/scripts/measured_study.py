@@ -116,7 +116,11 @@ def folder_of(script: ScriptText, point: Point, out: str | None) -> StudyFolder:
 
 
 def folder_path(script: ScriptText, out: str | None) -> Path:
-    """Return the folder of a script's study: `studies/train`, or `studies/train-2` after a change."""
+    """Return the folder of a script's study: `studies/train`, or `studies/train-2` after a change.
+
+    Raises:
+        UserError: If `out` belongs to another script or to an earlier version of this one.
+    """
     if out:
         path = Path(out)
         if path.exists() and not _belongs(path, script):

@@ -141,7 +141,11 @@ class Recording:
         self.run.write_progress(self._progress)
 
     def result(self, left: Sequence[Left]) -> None:
-        """Write the result of the run."""
+        """Write the result of the run.
+
+        Raises:
+            RunError: If no step was counted, or the workers' models differ.
+        """
         records = self._records
         if not records:
             raise RunError(

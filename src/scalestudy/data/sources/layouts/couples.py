@@ -57,7 +57,11 @@ class Folders:
             self.add(inner, holds, inside, empty=empty)
 
     def couples(self, *, grouped: bool) -> dict[SplitGroup, Couple]:
-        """Return the couples of images and masks, either those in groups or those without."""
+        """Return the couples of images and masks, either those in groups or those without.
+
+        Raises:
+            UserError: If there are two folders of images or of masks.
+        """
         couples = {}
         for part, folders in self.of_part.items():
             images = folders.get("image") or ([] if grouped else folders.get("", []))
@@ -138,7 +142,11 @@ def _unusual_couples(root: Directory) -> tuple[dict[SplitGroup, Couple], list[Di
 
 
 def _unusual_couple(folder: Directory) -> Couple | None:
-    """Return the only folder of masks in a folder, by its name or its few values, and that of its images."""
+    """Return the only folder of masks in a folder, by its name or by its few values, and that of its images.
+
+    Raises:
+        UserError: If several folders may hold the images.
+    """
     folders = [inner for inner in folder.folders.values() if inner.images]
     masks = [inner for inner in folders if is_mask_folder(inner.path.name)]
     others = [inner for inner in folders if inner not in masks]

@@ -35,7 +35,11 @@ NAMES_OF_CLASSES = ("class_names.txt", "classes.txt")
 
 
 def list_table(table: Path, data: DataSettings) -> Listing:
-    """List the samples of a table that is the source; its files are relative to its folder."""
+    """List the samples of a table that is the source; its files are relative to its folder.
+
+    Raises:
+        UserError: If it lacks a column of files or of targets, or its samples contradict each other.
+    """
     columns = columns_of(table, data)
     if columns is None:
         raise UserError(

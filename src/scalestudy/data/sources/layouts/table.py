@@ -57,6 +57,9 @@ def columns_of(table: Path, data: DataSettings) -> TableColumns | None:
     """Return a table's columns by the keys of [data], else by usual names; None without files or targets.
 
     Only the first line is read.
+
+    Raises:
+        UserError: If a column that [data] names does not exist, or a name occurs twice.
     """
     names = _column_names(table)
     columns: dict[str, str | None] = {}
