@@ -111,8 +111,8 @@ def _expected(known: Known, limits: Limits, bill: Bill) -> str:
     timed = [key for key in known.rows if known.measures.wall_seconds.values.get(key)]
     if len(timed) < len(known.rows):
         return (
-            f"In simulated studies the median cost is {EXPECTED:.0%} of a grid of three seeds, and never more"
-            f" than a grid of {GRID_SEEDS}. Hours can be predicted once every row was timed."
+            f"In simulations, the median study costs about {EXPECTED:.0%} of a grid of three seeds, and none"
+            f" more than a grid of {GRID_SEEDS} seeds. Hours are predicted once every row has been timed."
         )
     grid = sum(map(known.cost, timed)) / 3600
     most = GRID_SEEDS * grid if limits.budget is None else limits.budget / 3600
