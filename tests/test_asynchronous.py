@@ -131,7 +131,7 @@ def test_a_run_that_is_asked_to_stop_goes_on_from_its_checkpoint(points):
 
     outcome, run = run_of(folder, point, watch)
     assert not outcome.ok and outcome.failure.rank is None and run.checkpoint.exists()
-    left = time.monotonic() + 60
+    left = time.monotonic() + 600
     while any(psutil.pid_exists(sign.pid) for sign in run.signs()):
         assert time.monotonic() < left
         time.sleep(0.05)

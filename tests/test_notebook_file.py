@@ -49,7 +49,7 @@ def test_it_runs_on_a_folder_and_shows_its_tables_and_figures(study, monkeypatch
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(source), os.environ.get("PYTHONPATH", "")]))
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
-    client.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    client.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert [output.output_type for output in outputs if output.output_type == "error"] == []
     assert sum("image/png" in output.get("data", {}) for output in outputs) == 6

@@ -142,7 +142,7 @@ def test_a_child_of_the_worker_that_holds_its_pipe_keeps_nobody_waiting(tmp_path
     )
     process = start(tmp_path, task)
     try:
-        assert process.wait(60) == 1
+        assert process.wait(600) == 1
         assert RunFolder(tmp_path).causes()[0].words == "ValueError: parent"
     finally:
         for left in psutil.process_iter(["cmdline"]):
@@ -192,7 +192,7 @@ def test_a_signal_to_the_process_above_reaches_the_worker(tmp_path, number):
     process = start(tmp_path, task)
     pid_of(tmp_path)
     process.send_signal(number)
-    assert process.wait(60) == 1
+    assert process.wait(600) == 1
     process.stdout.close()
     assert RunFolder(tmp_path).causes()[0].words == "sys.exit('asked')"
 
@@ -209,7 +209,7 @@ def test_a_signal_to_all_processes_of_a_rank_asks_it_to_stop_and_it_leaves_in_it
     for pid in (worker, process.pid, worker):
         with contextlib.suppress(ProcessLookupError):  # it may have ended already
             os.kill(pid, number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode == 0
     assert not RunFolder(tmp_path).causes()
 
@@ -222,7 +222,7 @@ def test_a_second_ctrl_c_ends_it_at_once(tmp_path):
     assert run.stop.read_text() == "rank 1 received SIGINT"
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode == -signal.SIGINT
     assert run.causes()[0].signal == "SIGINT"
 
@@ -232,7 +232,7 @@ def test_under_nohup_a_closed_terminal_is_nothing(tmp_path):
     pid_of(tmp_path)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGUSR2)  # this ends the process
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode == -signal.SIGUSR2
     assert not run.stop.exists()
 
@@ -293,7 +293,7 @@ def test_sigterm_ends_a_rank_once_another_one_has_failed(tmp_path):
     pid_of(tmp_path)
     run.write_cause(Cause(rank=0, time=1.0, kind="exit", exit_code=1))
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode == -signal.SIGTERM
     assert {cause.rank: cause.signal for cause in run.causes()} == {0: None, 1: "SIGTERM"}
     assert not run.stop.exists()
@@ -304,7 +304,7 @@ def test_a_worker_under_nohup_ends_when_its_launcher_hangs_up(tmp_path, monkeypa
     process = start(tmp_path, SLEEPS, "nohup")
     pid_of(tmp_path)
     process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode == -signal.SIGHUP
 
 
@@ -317,7 +317,7 @@ def test_an_end_is_not_put_down_to_a_signal_that_came_after_it(tmp_path, monkeyp
     wait_for(lambda: worker.status() == psutil.STATUS_ZOMBIE)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGCONT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     assert process.returncode == -signal.SIGKILL
     assert RunFolder(tmp_path).causes()[0].signal == "SIGKILL"
 

@@ -35,7 +35,7 @@ def test_a_preempted_job_goes_on_from_its_checkpoint_and_a_cancelled_one_does_no
         urgent.append(cluster.sbatch("-p", "urgent", "-w", node, "--exclusive", script="true"))
     cluster.run("scancel", jobs["cancelled"])
     for job in urgent:
-        cluster.wait_for(lambda job=job: cluster.states(job) == ["COMPLETED"], "the urgent job", seconds=120)
+        cluster.wait_for(lambda job=job: cluster.states(job) == ["COMPLETED"], "the urgent job")
     for name in ("preempted", "graced"):
         # Slurm delays a requeued job by some seconds.
         cluster.run("scontrol", "update", f"JobId={jobs[name]}", "StartTime=now")

@@ -268,7 +268,7 @@ def both(work) -> list:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     assert None not in found
     return found
 

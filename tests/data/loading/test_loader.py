@@ -233,7 +233,7 @@ def test_it_makes_so_many_ahead_and_no_more():
 
     def wait_for(count):
         for _ in range(count):
-            assert at_least.acquire(timeout=60)
+            assert at_least.acquire(timeout=600)
 
     ahead = Prefetch(items(), 2, "test")
     wait_for(2)

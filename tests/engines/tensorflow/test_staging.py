@@ -87,7 +87,7 @@ def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(fr
 
     def wait(step, inputs):
         with more:
-            assert more.wait_for(lambda: len(read) == min(step + 3, samples // 4), timeout=60)
+            assert more.wait_for(lambda: len(read) == min(step + 3, samples // 4), timeout=600)
         return inputs.sum(dtype=np.int64)
 
     def compute(call):

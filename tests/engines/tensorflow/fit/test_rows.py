@@ -20,9 +20,9 @@ class Threads(TensorGroup):
 
     def host_sum(self, values):
         self._parts[self.rank] = values
-        self._meeting.wait(timeout=60)
+        self._meeting.wait(timeout=600)
         total = self._parts[0] + self._parts[1]
-        self._meeting.wait(timeout=60)
+        self._meeting.wait(timeout=600)
         return total
 
 
