@@ -34,7 +34,11 @@ GROUPS = {
         "engines/torch/test_scripts.py",
         "engines/torch/test_modules.py",
         "engines/torch/test_options.py",
+        "engines/torch/test_steps.py",
+        "engines/torch/test_ranks.py",
         "engines/torch/test_store.py",
+        "engines/torch/test_devices.py",
+        "test_gpu_benchmark.py",
     ),
     # These compute in the tests' own process: it imports TensorFlow and fixes its devices once.
     "framework": (

@@ -1,5 +1,7 @@
 """Quality is measured with statistics of batch normalisation that do not depend on the number of workers."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -25,16 +27,15 @@ def spoilt(session):
     return session
 
 
-@pytest.mark.parametrize(("implementation", "workers"), SEVERAL)
-@pytest.mark.parametrize("batch", ["per-worker", "global"])
-def test_the_same_weights_have_the_same_statistics_on_any_number_of_workers(
-    session, implementation, workers, batch
-):
+def test_the_same_weights_have_the_same_statistics_on_any_number_of_workers(session):
     # Of 20 samples, batches of 6 leave the second of two workers a short one, and 3 per step of 8 none.
-    one = statistics(session("unet", batch_size=6, batch=batch))
-    several = statistics(spoilt(session("unet", implementation, workers, batch_size=6, batch=batch)))
-    for a, b in zip(one, several, strict=True):
-        np.testing.assert_allclose(a, b, rtol=2e-6, atol=1e-7)
+    one = statistics(session("unet", batch_size=6))
+    for (implementation, workers), batch in product(SEVERAL, ("per-worker", "global")):
+        several = statistics(spoilt(session("unet", implementation, workers, batch_size=6, batch=batch)))
+        for a, b in zip(one, several, strict=True):
+            np.testing.assert_allclose(
+                a, b, rtol=2e-6, atol=1e-7, err_msg=f"{implementation} {workers} {batch}"
+            )
 
 
 def test_they_are_mean_and_variance_of_all_values_that_reach_a_layer(session, sets):
@@ -50,7 +51,7 @@ def test_they_are_mean_and_variance_of_all_values_that_reach_a_layer(session, se
     np.testing.assert_allclose(variance, values.var(0), rtol=1e-9)
 
 
-@pytest.mark.parametrize(("implementation", "workers"), [("single", 1), *SEVERAL[1:]])
+@pytest.mark.parametrize(("implementation", "workers"), SEVERAL[1:])
 def test_training_is_the_same_to_the_bit(session, implementation, workers):
     ended = []
     for kind in ("fresh", "moving"):
@@ -138,5 +139,5 @@ def test_eight_workers_reach_the_quality_of_one_though_they_make_an_eighth_of_it
 
     one = quality(1)
     assert one > 0.9
-    assert [quality(workers) for workers in (2, 4, 8)] == pytest.approx([one] * 3, abs=0.03)
+    assert quality(8) == pytest.approx(one, abs=0.03)
     assert quality(8, "moving") < one - 0.1
