@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ import synthetic_result
 from few_digits import few_digits
 from scalestudy.analysis.next_runs import MOST_BLOCKS, MOST_DISTURBED
 from scalestudy.app.listener import Listener
+from scalestudy.app.result import StudyResult
 from scalestudy.app.run import Interrupted
 from scalestudy.app.survey import Request, request_of
 from scalestudy.app.until import Until, dry_run_until_decided, run_until_decided
@@ -57,8 +59,13 @@ def test_rows_are_timed_first_and_only_the_candidate_and_its_reference_are_train
     assert all(point.why for point in launcher.points)
 
 
+def decided(request: Request, until: Until | None = None, **more: Any) -> StudyResult:
+    """Run a study until it is decided, without its report, which takes seconds."""
+    return run_until_decided(request, until or Until(), report=False, **more)
+
+
 def test_times_of_trainings_are_computed_from_timing_runs(request_, launcher):
-    rows = {(row.strategy, row.workers): row for row in run_until_decided(request_, Until()).findings.rows}
+    rows = {(row.strategy, row.workers): row for row in decided(request_).findings.rows}
     assert rows["horovod", 2].wall_seconds.value == pytest.approx(63)
     assert rows["horovod", 2].runs == rows["horovod", 2].timings == 2
     assert rows["horovod", 2].quality.value == rows["native", 2].quality.value  # equal updates
@@ -66,14 +73,14 @@ def test_times_of_trainings_are_computed_from_timing_runs(request_, launcher):
 
 def test_a_row_that_costs_too_much_is_not_trained(request_, launcher):
     launcher.wall = lambda point: 100 / (1 if point.workers == 1 else 1.1)
-    decision = run_until_decided(request_, Until()).advice.decision
+    decision = decided(request_).advice.decision
     assert (decision.kind, decision.choice.workers, decision.provisional) == ("stay", 1, ())
     assert [row for row in rows_run(launcher) if row[1] == 2 and row[2] == "trained"] == []
 
 
 def test_a_row_that_learns_worse_is_left_after_few_seeds(request_, launcher):
     launcher.quality = lambda point: 0.75 - 0.2 * (point.workers == 2) + 0.001 * (point.seed % 3)
-    decision = run_until_decided(request_, Until()).advice.decision
+    decision = decided(request_).advice.decision
     assert (decision.choice.workers, decision.provisional) == (1, ())
     assert rows_run(launcher)["native", 2, "trained"] == 2
 
@@ -81,7 +88,7 @@ def test_a_row_that_learns_worse_is_left_after_few_seeds(request_, launcher):
 def test_one_training_speaks_for_all_rows_of_one_global_batch(request_, launcher):
     file = request_.base / "global.toml"
     file.write_text(TEXT.replace("[sweep]", '[train]\nbatch = "global"\n[sweep]'))
-    result = run_until_decided(request_of(file), Until())
+    result = decided(request_of(file))
     assert [row for row in rows_run(launcher).elements() if row[2] == "trained"] == [("native", 2, "trained")]
     decision = result.advice.decision
     assert (decision.choice.workers, decision.provisional) == (2, ())
@@ -100,32 +107,32 @@ def test_strategies_with_other_updates_are_each_trained(request_, launcher, monk
 
     monkeypatch.setattr(synthetic_result, "result_of", result_of)
     launcher.quality = lambda point: 0.75 - 0.2 * (point.name.startswith("native-w2")) + 0.001 * point.seed
-    decision = run_until_decided(request_, Until()).advice.decision
+    decision = decided(request_).advice.decision
     assert (decision.choice.strategy, decision.choice.workers, decision.provisional) == ("horovod", 2, ())
     assert rows_run(launcher)["native", 2, "trained"] == 2
 
 
 def test_an_interrupted_study_goes_on_where_it_was(request_, launcher):
-    whole = run_until_decided(request_, Until()).advice.decision
+    whole = decided(request_).advice.decision
     names = [point.name for point in launcher.points]
     launcher.points.clear()
     again = Request(request_.study, request_.text, request_.base, request_.target.with_name("again"))
     launcher.interrupt = names[-2]
     with pytest.raises(Interrupted):
-        run_until_decided(again, Until())
+        decided(again)
     launcher.interrupt = None
-    decision = run_until_decided(again, Until()).advice.decision
+    decision = decided(again).advice.decision
     assert decision.choice == whole.choice
     assert sorted({point.name for point in launcher.points}) == sorted(names)
     done = len(launcher.points)
-    run_until_decided(again, Until())
+    decided(again)
     assert len(launcher.points) == done
 
 
 def test_a_row_whose_cores_other_programs_used_is_timed_again(request_, launcher):
     launcher.disturb = {"native-w2-s0-timing", "horovod-w2-s0-timing"}
     launcher.wall = lambda point: 100 if point.workers == 1 else 200 if point.name in launcher.disturb else 60
-    decision = run_until_decided(request_, Until(budget=10)).advice.decision
+    decision = decided(request_, Until(budget=10)).advice.decision
     assert decision.choice.workers == 2
     assert decision.price.seconds.value == pytest.approx(60)
 
@@ -133,7 +140,7 @@ def test_a_row_whose_cores_other_programs_used_is_timed_again(request_, launcher
 def test_on_a_machine_that_stays_busy_disturbed_times_count_in_the_end(request_, launcher):
     rows = [(strategy, workers) for strategy in ("native", "horovod") for workers in (1, 2)]
     launcher.disturb = {f"{name}-w{n}-s{seed}-timing" for name, n in rows for seed in range(26)}
-    assert run_until_decided(request_, Until(budget=10)).advice.decision.choice.workers == 2
+    assert decided(request_, Until(budget=10)).advice.decision.choice.workers == 2
     counts = rows_run(launcher)
     assert [counts[strategy, workers, "timed"] for strategy, workers in rows] == [MOST_DISTURBED] * 4
 
@@ -145,7 +152,7 @@ def test_a_row_whose_runs_fail_is_given_up(request_, launcher):
         for seed in range(9)
         for kind in ("", "-timing")
     }
-    result = run_until_decided(request_, Until())
+    result = decided(request_)
     assert result.advice.decision.choice.workers == 1
     assert max(rows_run(launcher).values()) <= 3
 
@@ -158,11 +165,11 @@ def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher
         def note(self, text: str) -> None:
             heard.append(text)
 
-    run_until_decided(request_, Until(seeds=4), listener=Ear())
+    decided(request_, Until(seeds=4), listener=Ear())
     assert rows_run(launcher)["native", 2, "trained"] <= 4
     launcher.points.clear()
     other = Request(request_.study, request_.text, request_.base, request_.target.with_name("other"))
-    run_until_decided(other, Until(budget=0.2), listener=Ear())  # 720 s of workers
+    decided(other, Until(budget=0.2), listener=Ear())  # 720 s of workers
     spent = sum(
         point.workers * launcher.wall(point) * (0.99 if point.timing else 1) for point in launcher.points
     )
@@ -180,7 +187,7 @@ def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(reques
         def note(self, text: str) -> None:
             heard.append(text)
 
-    decision = run_until_decided(request_, Until(budget=10), listener=Ear()).advice.decision
+    decision = decided(request_, Until(budget=10), listener=Ear()).advice.decision
     assert decision.kind == "uncertain"
     assert rows_run(launcher)["native", 2, "timed"] == MOST_BLOCKS
     assert heard[-1].startswith("Not decided") and "native on 2 workers" in heard[-1]
@@ -192,7 +199,7 @@ def test_a_dry_run_names_the_next_runs_and_writes_nothing(request_, launcher):
     assert not request_.target.exists()
     launcher.interrupt = "native-w1-s0"
     with pytest.raises(Interrupted):
-        run_until_decided(request_, Until())
+        decided(request_)
     before = StudyFolder.open(request_.target).points()
     expected = list(dry_run_until_decided(request_, Until(budget=2)))[-1]
     assert "saves" in expected and "at most 2.00 worker-hours" in expected
@@ -203,17 +210,17 @@ def test_virtual_workers_have_no_times_to_decide_by(request_, launcher):
     file = request_.base / "study.toml"
     file.write_text(TEXT.replace('"horovod"', '"virtual"'))
     with pytest.raises(UserError, match="virtual"):
-        run_until_decided(request_of(file), Until())
+        decided(request_of(file))
     assert launcher.points == []
 
 
 def test_the_grid_can_be_run_afterwards(request_, launcher):
     from scalestudy.app.run import run_study
 
-    run_until_decided(request_, Until())
+    decided(request_)
     done = {point.name for point in launcher.points}
     launcher.points.clear()
-    result = run_study(request_)
+    result = run_study(request_, report=False)
     assert not {point.name for point in launcher.points} & done
     assert {status.name for status in result.overview.points} >= done
     assert all(row.runs - row.timings >= 3 for row in result.findings.rows)
@@ -222,7 +229,7 @@ def test_the_grid_can_be_run_afterwards(request_, launcher):
 def test_rows_whose_library_is_not_installed_are_left_out(request_, launcher, monkeypatch):
     monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", refuse_missing_software)
     monkeypatch.setattr(horovod_build, "library_file", lambda: None)
-    assert run_until_decided(request_, Until()).advice.decision.choice.strategy == "native"
+    assert decided(request_).advice.decision.choice.strategy == "native"
     assert {point.strategy for point in launcher.points} == {"native"}
 
 
@@ -236,7 +243,7 @@ def test_a_real_study_is_timed_and_trained(tmp_path, monkeypatch):
         f'task = "cnn"\n[data]\nsource = "{few_digits(tmp_path, 320)}"\n[train]\nepochs = 24\n'
         '[launch]\ndevice = "cpu"\ncpus_per_worker = 1\n[sweep]\nstrategy = ["single"]\nworkers = 1\n'
     )
-    result = run_until_decided(request_of(file), Until())
+    result = decided(request_of(file))
     timed, trained = sorted(result.overview.points, key=lambda status: not status.point.timing)
     timing = timed.result.timing
     assert (timing.training_epochs, timing.training_evaluations) == (24, 24)
