@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from paths import CNN_WITHOUT_DROPOUT, OWN_TASK, SMALL_UNET, SOURCE, SUPPORT, TO
 from scalestudy.cluster.secret import new_secret
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.plugins.strategies import traits
 
 STEPS = 20
@@ -35,21 +37,20 @@ CHANGED = {
 """Augmentation of the training samples, by task."""
 
 
-def prepared_sets(cache: Path) -> dict[str, dict[str, str]]:
+def prepared_sets(cache: Path, tasks: Iterable[str] = TASKS) -> dict[str, dict[str, str]]:
     """Prepared files of a small set and of its split, by task."""
-    own = OWN_TASK
-    sources = {
-        "cnn": prepare(data_of(few_digits(cache, 60), cache=cache)),
-        "plain": prepare(data_of(few_digits(cache, 60), cache=cache)),
-        "buffers": prepare(data_of(few_digits(cache, 60), cache=cache)),
-        "unet": prepare(data_of("indents:42", image_size=(40, 56), cache=cache)),
-        "own": prepare(data_of(own, read=own, cache=cache)),
-    }
+
+    def of_task(task: str) -> tuple[Prepared, float]:
+        if task == "unet":
+            return prepare(data_of("indents:42", image_size=(40, 56), cache=cache)), 8 / 42
+        if task == "own":
+            return prepare(data_of(OWN_TASK, read=OWN_TASK, cache=cache)), 14 / 48
+        return prepare(data_of(few_digits(cache, 60), cache=cache)), 26 / 60
+
+    sets = {task: of_task(task) for task in tasks}
     return {
         task: {"prepared": str(prepared.path), "split": str(stored_split(prepared, share, 0).path)}
-        for (task, prepared), share in zip(
-            sources.items(), (26 / 60, 26 / 60, 26 / 60, 8 / 42, 14 / 48), strict=True
-        )
+        for task, (prepared, share) in sets.items()
     }
 
 

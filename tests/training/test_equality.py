@@ -42,7 +42,7 @@ CHANGED_FOR = [
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> dict[str, dict[str, str]]:
-    return prepared_sets(tmp_path_factory.mktemp("cache"))
+    return prepared_sets(tmp_path_factory.mktemp("cache"), ["cnn", "unet", "own"])
 
 
 @pytest.fixture(scope="module")

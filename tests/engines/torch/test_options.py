@@ -28,7 +28,7 @@ ONE_UPDATE = WHOLE | {"optimizer": "sgd", "learning_rate": 0.1}
 def results(tmp_path_factory) -> Path:
     """The weights of all cases, computed by one process and by two."""
     out = tmp_path_factory.mktemp("weights")
-    data = prepared_sets(tmp_path_factory.mktemp("cache"))
+    data = prepared_sets(tmp_path_factory.mktemp("cache"), ["plain", "unet"])
 
     def parts(implementation: str, workers: int, accumulate: int) -> dict[str, Any]:
         changed, label = {"accumulate": accumulate}, str(accumulate)

@@ -45,7 +45,7 @@ def model(data):
     ],
 )
 def test_what_depends_on_the_rank_is_named(tmp_path, outputs, named):
-    made = case(prepared_sets(tmp_path), "plain", "ddp", 2, "float64")
+    made = case(prepared_sets(tmp_path, ["plain"]), "plain", "ddp", 2, "float64")
     task = tmp_path / "ranks.py"
     task.write_text(TASK.replace("{}", outputs))
     made["point"]["task"] = str(task)
