@@ -34,10 +34,9 @@ for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
 
 # Runs reserve cores and ports with lock files in this folder, and report when they share them. Each process
-# of pytest-xdist gets a folder of its own, so that its runs see no others.
-if "PYTEST_XDIST_WORKER" in os.environ:
-    os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="scalestudy-tests-")
-    atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
+# of tests gets a folder of its own, so that its runs see no others.
+os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="scalestudy-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
 
 # Studies note which code their user has trained with; these must not add to it, nor rely on it.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="scalestudy-tests-")

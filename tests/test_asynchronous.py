@@ -123,10 +123,10 @@ def test_a_run_that_has_lost_a_worker_is_done_by_the_others(points):
 
 
 def test_a_run_that_is_asked_to_stop_goes_on_from_its_checkpoint(points):
-    folder, (point,) = points(["parameter-server"], [2], epochs=40)
+    folder, (point,) = points(["parameter-server"], [2])
 
     def watch(run, progress):
-        if progress and progress.epoch >= 2:
+        if progress is None:  # as soon as the run exists: its epochs may be shorter than a look at it
             run.ask_to_stop()
 
     outcome, run = run_of(folder, point, watch)
@@ -137,4 +137,4 @@ def test_a_run_that_is_asked_to_stop_goes_on_from_its_checkpoint(points):
         time.sleep(0.05)
     outcome, again = run_of(folder, point)
     assert outcome.ok, outcome.failure
-    assert (again, again.result().restarts, again.result().epochs) == (run, 1, 40)
+    assert (again, again.result().restarts, again.result().epochs) == (run, 1, 3)
