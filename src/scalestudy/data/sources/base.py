@@ -72,11 +72,16 @@ class SourceFindings:
     remarks: tuple[str, ...] = ()
 
 
-Downloading = Callable[[str, str], AbstractContextManager[Callable[[int, int], None]]]
-"""(what, unit) -> a context with a function (done, total) that shows the progress of a download."""
+class Downloading(Protocol):
+    """A display for the progress of a download."""
+
+    def __call__(
+        self, what: str, unit: str = "samples"
+    ) -> AbstractContextManager[Callable[[int, int], None]]:
+        """Return a context with a function (done, total) that shows the progress of `what`."""
 
 
-def silently(what: str, unit: str) -> AbstractContextManager[Callable[[int, int], None]]:
+def silently(what: str, unit: str = "samples") -> AbstractContextManager[Callable[[int, int], None]]:
     """Show no progress."""
     return nullcontext(lambda done, total: None)
 
