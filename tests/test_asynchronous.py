@@ -105,36 +105,30 @@ def test_a_lost_worker_is_survived_and_counted_and_a_lost_server_is_not(points):
     assert not any(psutil.pid_exists(sign.pid) for sign in run.signs())
 
 
-def test_a_run_that_has_lost_a_worker_is_done_by_the_others(points):
+def test_a_run_that_was_asked_to_stop_goes_on_and_is_done_by_the_others_if_a_worker_is_lost(points):
     folder, (point,) = points(["parameter-server"], [2], epochs=6)
-    ended: list[int] = []
 
-    def watch(run, progress):
-        if not ended and progress and progress.epoch >= 2:
-            ended.append(process_of(run, 1).pid)
-            os.kill(ended[0], signal.SIGKILL)
-
-    outcome, run = run_of(folder, point, watch)
-    assert outcome.ok, outcome.failure
-    result = run.result()
-    assert (result.workers_lost, result.workers, result.epochs) == (1, 2, 6)
-    assert result.updates == 6 * len(range(0, 28, 3))
-    assert result.samples_processed == 6 * 28
-
-
-def test_a_run_that_is_asked_to_stop_goes_on_from_its_checkpoint(points):
-    folder, (point,) = points(["parameter-server"], [2])
-
-    def watch(run, progress):
+    def stop(run, progress):
         if progress is None:  # as soon as the run exists: its epochs may be shorter than a look at it
             run.ask_to_stop()
 
-    outcome, run = run_of(folder, point, watch)
+    outcome, run = run_of(folder, point, stop)
     assert not outcome.ok and outcome.failure.rank is None and run.checkpoint.exists()
     left = time.monotonic() + 600
     while any(psutil.pid_exists(sign.pid) for sign in run.signs()):
         assert time.monotonic() < left
         time.sleep(0.05)
-    outcome, again = run_of(folder, point)
+
+    ended: list[int] = []
+
+    def end(run, progress):
+        if not ended and progress and progress.restarts == 1 and progress.epoch >= 2:
+            ended.append(process_of(run, 1).pid)
+            os.kill(ended[0], signal.SIGKILL)
+
+    outcome, again = run_of(folder, point, end)
     assert outcome.ok, outcome.failure
-    assert (again, again.result().restarts, again.result().epochs) == (run, 1, 3)
+    result = again.result()
+    assert (again, result.restarts, result.workers_lost, result.workers, result.epochs) == (run, 1, 1, 2, 6)
+    assert result.updates == 6 * len(range(0, 28, 3))
+    assert result.samples_processed == 6 * 28
