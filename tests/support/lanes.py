@@ -28,7 +28,18 @@ GROUPS = {
         "slurm/test_preemption.py",
         "slurm/test_refusals.py",
     ),
+    # These compute in the tests' own process: it imports TensorFlow and fixes its devices once.
+    "framework": (
+        "training/*.py",
+        "tasks/*.py",
+        "engines/*.py",
+        "engines/*/*.py",
+        "engines/*/*/*.py",
+        "features/scripts/test_command.py",
+    ),
     "equality": ("training/test_equality.py",),
+    "ends": ("test_interrupted.py", "test_causes.py", "test_silent.py", "launch/local/test_hang.py"),
+    "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),
     "PyTorch": (
         "engines/torch/test_equality.py",
         "engines/torch/test_scripts.py",
@@ -40,21 +51,13 @@ GROUPS = {
         "engines/torch/test_devices.py",
         "test_gpu_benchmark.py",
     ),
-    # These compute in the tests' own process: it imports TensorFlow and fixes its devices once.
-    "framework": (
-        "training/*.py",
-        "tasks/*.py",
-        "engines/*.py",
-        "engines/*/*.py",
-        "engines/*/*/*.py",
-        "features/scripts/test_command.py",
-    ),
+    "mpirun": ("engines/tensorflow/strategies/test_mpirun.py",),
     "course": ("test_course.py",),
-    "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
-    "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),
-    "end to end": ("test_end_to_end.py",),
+    "asynchronous": ("test_asynchronous.py",),
+    "hosts": ("launch/hosts/test_lab.py",),
     "tutorials": ("docs/test_tutorials.py",),
-    "ends": ("test_interrupted.py", "test_causes.py", "test_silent.py", "launch/local/test_hang.py"),
+    "end to end": ("test_end_to_end.py",),
+    "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
     "checks": (
         "features/check/*.py",
         "launch/local/test_run.py",
@@ -62,7 +65,6 @@ GROUPS = {
         "cli/test_check.py",
         "app/*.py",
     ),
-    "mpirun": ("engines/tensorflow/strategies/test_mpirun.py",),
     "package": ("test_package.py",),
 }
 """Names of groups, each with its files. All groups that take a minute or more are listed, the longest first,
@@ -72,7 +74,10 @@ HERE = PurePosixPath(__file__).parents[1]
 
 
 def group(file: str) -> str:
-    """Name of a test's group, by its file in the tests folder."""
+    """Name of a test's group, by its file in the tests folder: that which names it, else the first to fit."""
+    for name, patterns in GROUPS.items():
+        if file in patterns:
+            return name
     for name, patterns in GROUPS.items():
         if any(PurePosixPath(file).match(pattern) for pattern in patterns):
             return name
