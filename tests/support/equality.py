@@ -134,7 +134,7 @@ def start(
 
 def finish(processes: list[subprocess.Popen[str]]) -> None:
     for process in processes:
-        output, _ = process.communicate(timeout=600)
+        output, _ = process.communicate(timeout=1200)
         assert process.returncode == 0, output[-3000:]
 
 

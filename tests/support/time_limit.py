@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-SECONDS = 900
+SECONDS = 1800
 """For a test, and for setting up its fixtures: far more than any takes on a busy machine.
 
 Where Python itself hangs, in a call of a library, only pytest's `faulthandler_timeout` helps: it prints where
