@@ -50,8 +50,8 @@ def test_native_stands_for_what_the_workers_ask_for(workers, nodes, name):
 
 
 def test_every_strategy_has_a_colour_and_a_shape_of_its_own():
-    rows = [traits(name) for name in REGISTRY.names()]
-    assert len({row.colour for row in rows}) == len({row.shape for row in rows}) == len(rows)
+    colours, shapes = zip(*(traits(name).mark for name in REGISTRY.names()), strict=True)
+    assert len(set(colours)) == len(set(shapes)) == len(REGISTRY.names())
 
 
 def test_whoever_does_the_work_says_how_to_join_and_nobody_else_does():

@@ -53,8 +53,7 @@ class Traits:
             several on one node, and across nodes.
         join: "module:function" that joins the other workers; "" if other strategies do the work.
         aliases: Its names in files of other tools, in lower case.
-        colour: Colour in figures, "#RRGGBB".
-        shape: Shape of its points in figures, as named in Vega-Lite.
+        mark: Colour ("#RRGGBB") and shape (as named in Vega-Lite) of its points in figures.
         common_name: A further name, shared by engines, in study files that name the engine.
     """
 
@@ -80,8 +79,7 @@ class Traits:
     stands_for: tuple[str, str, str] | None = None
     join: str = ""
     aliases: tuple[str, ...] = ()
-    colour: str | None = None
-    shape: str | None = None
+    mark: tuple[str, str] | None = None
     common_name: str = ""
 
     @property

@@ -26,9 +26,9 @@ def colour_and_shape(names: list[str], by_strategy: bool, title: str) -> "tuple[
     """Colour and shape of series: of their strategies, or in order; with a legend if there are several."""
     import altair as alt
 
-    known = [traits(name) if by_strategy and name in REGISTRY else None for name in names]
-    colours = [(kind and kind.colour) or COLOURS[place % len(COLOURS)] for place, kind in enumerate(known)]
-    shapes = [(kind and kind.shape) or SHAPES[place % len(SHAPES)] for place, kind in enumerate(known)]
+    known = [traits(name).mark if by_strategy and name in REGISTRY else None for name in names]
+    colours = [mark[0] if mark else COLOURS[place % len(COLOURS)] for place, mark in enumerate(known)]
+    shapes = [mark[1] if mark else SHAPES[place % len(SHAPES)] for place, mark in enumerate(known)]
     legend = alt.Legend(symbolOpacity=1) if len(names) > 1 else None
     return (
         alt.Color("series:N", title=title, scale=alt.Scale(domain=names, range=colours), legend=legend),

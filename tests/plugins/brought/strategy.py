@@ -9,8 +9,7 @@ TRAITS = Traits(
     "tensorflow",
     most_workers=1,
     join="brought.strategy:join",
-    colour="#112233",
-    shape="square",
+    mark=("#112233", "square"),
 )
 
 

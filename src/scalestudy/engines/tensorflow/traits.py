@@ -62,8 +62,7 @@ SINGLE = Traits(
     plain=True,
     accumulates=True,
     join=f"{STRATEGIES}.replicas:join_single",
-    colour="#6E7781",
-    shape="diamond",
+    mark=("#6E7781", "diamond"),
 )
 NATIVE = Traits(
     "native",
@@ -73,8 +72,7 @@ NATIVE = Traits(
     spans_nodes=True,
     stands_for=("single", "mirrored", "multiworker"),
     summed_by="TensorFlow: rings or NCCL",
-    colour="#0072B2",
-    shape="circle",
+    mark=("#0072B2", "circle"),
 )
 MIRRORED = Traits(
     "mirrored",
@@ -86,8 +84,7 @@ MIRRORED = Traits(
     join=f"{STRATEGIES}.mirrored:join",
     aliases=("mirroredstrategy",),
     summed_by="TensorFlow: rings in memory, or NCCL",
-    colour="#009E73",
-    shape="square",
+    mark=("#009E73", "square"),
 )
 CENTRAL_STORAGE = Traits(
     "central-storage",
@@ -98,8 +95,7 @@ CENTRAL_STORAGE = Traits(
     xla=False,
     aliases=("centralstorage", "centralstoragestrategy"),
     summed_by="TensorFlow: copies to the CPU",
-    colour="#9900FF",
-    shape="triangle-left",
+    mark=("#9900FF", "triangle-left"),
 )
 TPU = Traits(
     "tpu",
@@ -110,8 +106,7 @@ TPU = Traits(
     join=f"{STRATEGIES}.mirrored:join_tpu",
     aliases=("tpustrategy",),
     summed_by="TensorFlow: the TPU's own links",
-    colour="#AACC77",
-    shape="arrow",
+    mark=("#AACC77", "arrow"),
 )
 MULTIWORKER = Traits(
     "multiworker",
@@ -126,8 +121,7 @@ MULTIWORKER = Traits(
     join=f"{STRATEGIES}.multiworker:join",
     aliases=("mwms", "multiworkermirrored"),
     summed_by="TensorFlow: rings by gRPC, or NCCL",
-    colour="#CC79A7",
-    shape="triangle-up",
+    mark=("#CC79A7", "triangle-up"),
 )
 HOROVOD = Traits(
     "horovod",
@@ -143,8 +137,7 @@ HOROVOD = Traits(
     join=f"{STRATEGIES}.horovod:join",
     aliases=("hvd",),
     summed_by="Horovod: Gloo, NCCL or MPI",
-    colour="#D55E00",
-    shape="triangle-down",
+    mark=("#D55E00", "triangle-down"),
 )
 VIRTUAL = Traits(
     "virtual",
@@ -153,8 +146,7 @@ VIRTUAL = Traits(
     timed=False,
     accumulates=True,
     join=f"{STRATEGIES}.replicas:join_virtual",
-    colour="#E69F00",
-    shape="cross",
+    mark=("#E69F00", "cross"),
 )
 
 HEXAGON = "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z"  # Vega has no more names
@@ -172,8 +164,7 @@ PARAMETER_SERVER = Traits(
     serve=f"{STRATEGIES}.parameter_server:serve",
     aliases=("parameterserver", "parameterserverstrategy"),
     summed_by="TensorFlow: gRPC to a server",
-    colour="#331199",
-    shape=HEXAGON,
+    mark=("#331199", HEXAGON),
 )
 
 TCP = "See that the run's ports are open between these hosts, and that no proxy is set."
