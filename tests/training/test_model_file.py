@@ -210,12 +210,13 @@ def trainer(*metrics: str, better: str = "higher", save=None):
 
 def keeper(folder: RunFolder, wanted: str = "quality", *, rank: int = 0, made=None) -> BestKeeper:
     session = SimpleNamespace(
+        clock=PhaseClock(),
         trainer=made or trainer("iou", "mae"),
         group=SimpleNamespace(rank=rank),
         evaluated=None,
         point=SimpleNamespace(train=SimpleNamespace(keep_best=wanted)),
     )
-    found = BestKeeper(folder, session, PhaseClock())
+    found = BestKeeper(folder, session)
     assert session.evaluated == found.evaluated
     return found
 
@@ -299,12 +300,13 @@ def test_the_best_epoch_is_kept_and_the_first_of_equals(tmp_path):
 def test_the_time_it_takes_is_never_counted_as_training(tmp_path):
     clock = PhaseClock()
     session = SimpleNamespace(
+        clock=clock,
         trainer=trainer("iou"),
         group=SimpleNamespace(rank=1),
         evaluated=None,
         point=SimpleNamespace(train=SimpleNamespace(keep_best="quality")),
     )
-    BestKeeper(RunFolder(tmp_path), session, clock).evaluated(epoch(1, iou=0.5))
+    BestKeeper(RunFolder(tmp_path), session).evaluated(epoch(1, iou=0.5))
     assert set(clock.phases()) == {"saving", "other"}  # other ranks enter the phase but write nothing
     assert not list(tmp_path.iterdir())
 

@@ -104,13 +104,13 @@ def test_times_of_all_processes_add_up(session, tmp_path):
     position = checkpoint.read_position(path, first.fingerprint())
     second = session(**COMMON)
     records = taken_up(second, path)
-    phases = second._clock.phases()
+    phases = second.clock.phases()
     assert 0 < position.spent < records[0].train_seconds
     assert records[0].input_seconds >= position.waited
     assert second.elapsed == pytest.approx(phases["steps"] + phases["input"])
     assert second.elapsed == pytest.approx(sum(record.train_seconds for record in records))
     assert phases["build"] > position.phases["build"]
-    assert sum(phases.values()) == pytest.approx(second._clock.wall, rel=0.01)
+    assert sum(phases.values()) == pytest.approx(second.clock.wall, rel=0.01)
 
 
 def test_training_time_stands_still_in_a_pause(session):
@@ -118,7 +118,7 @@ def test_training_time_stands_still_in_a_pause(session):
 
     def watch(moment) -> None:
         with one.pause():
-            one._clock.add("exchange", 0.0)
+            one.clock.add("exchange", 0.0)
             before = one._tally.seconds
             sum(range(1_000_000))
             pauses.append(one._tally.seconds - before)

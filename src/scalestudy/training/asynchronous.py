@@ -61,7 +61,7 @@ def _coordinate(part: OwnPart) -> None:
         _forms(prepared, plain),
         watch=lambda: _refuse_lost(folder),
     )
-    run_joined(part, engine, joined, lost=lambda: len(lost_workers(folder)))
+    run_joined(part, engine, joined)
     folder.let_go()
 
 

@@ -16,7 +16,6 @@ from scalestudy.data.columns import leaves
 from scalestudy.data.loading.loader import reader_of
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
-from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import BestRecord, ModelRecord
 from scalestudy.store.record_file import file_checksum
 from scalestudy.store.records import EpochRecord
@@ -142,8 +141,8 @@ class BestKeeper:
         UserError: As `metric_to_keep`.
     """
 
-    def __init__(self, folder: RunFolder, session: Session, clock: PhaseClock) -> None:
-        self._folder, self._trainer, self._clock = folder, session.trainer, clock
+    def __init__(self, folder: RunFolder, session: Session) -> None:
+        self._folder, self._trainer, self._clock = folder, session.trainer, session.clock
         self._writes = session.group.rank == 0
         self._kept = metric_to_keep(session.point.train.keep_best, session.trainer)
         self._best: float | None = None

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from scalestudy.config.metrics import Sense, gain
 from scalestudy.config.point import Point
-from scalestudy.engines.base import Flops, Trainer
-from scalestudy.measure.clock import PhaseClock
+from scalestudy.engines.base import Trainer
 from scalestudy.measure.usage import Usage
 from scalestudy.store.records import EpochRecord, Result
 from scalestudy.store.usage import GpuUse
@@ -23,18 +22,16 @@ def result_of(
     chance: Chance,
     digest: str,
     usages: Sequence[Usage],
-    whole: bool,
-    flops: Flops,
-    clock: PhaseClock,
     model_missing: str | None,
     workers_lost: int,
 ) -> Result:
     """Return the result of a finished run.
 
-    `validation` was measured with the saved weights. `usages` has one entry per process, which includes the
-    processes before a restart if `whole`. `model_missing` is the reason why the model was not saved.
+    `validation` was measured with the saved weights. `usages` has one entry per process. `model_missing` is
+    the reason why the model was not saved.
     """
     point, split, metric = session.point, session.split, session.metric
+    flops = session.trainer.flops()
     steady = [record for record in records[1:] if not record.resumed]
     seconds = sum(record.train_seconds for record in steady)
     timing = session.timer.record(session) if session.timer else None
@@ -71,16 +68,16 @@ def result_of(
         training_samples=len(split.train),
         steady_epochs=len(steady),
         training_seconds=session.elapsed,
-        wall_seconds=clock.wall,
+        wall_seconds=session.clock.wall,
         restarts=session.restarts,
-        phases=clock.phases(),
+        phases=session.clock.phases(),
         metric=metric,
         better=session.trainer.sense.better,
         bounded=session.trainer.sense.bounded,
         quality_split=split.quality_split,
         quality_labels=chance.labels,
         constant_quality=chance.quality,
-        class_names=list(session.class_names),
+        class_names=list(session.prepared.class_names),
         class_weights=point.class_weights and list(point.class_weights),
         timing=timing,
         **quality,
@@ -102,7 +99,7 @@ def result_of(
         gpus=[use for uses in gpus for use in uses],
         processes=[usage.process_use(rank) for rank, usage in enumerate(usages)],
         nodes=[usage.node_use(rank) for rank, usage in enumerate(usages) if usage.node],
-        usage_of="run" if whole else "last process",
+        usage_of=session.usage_of,
         flops_per_sample=flops.per_sample,
         flops_uncounted=list(flops.uncounted),
         began=session.began,

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from scalestudy.engines.group import Group
-from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import checkpoint
 from scalestudy.training.checkpoint import Position, UnusableError
@@ -90,8 +89,8 @@ class StoppedError(Exception):
 class Keeper:
     """Writes the checkpoints of a run and restores the last one."""
 
-    def __init__(self, folder: RunFolder, session: Session, clock: PhaseClock) -> None:
-        self._folder, self._session, self._clock = folder, session, clock
+    def __init__(self, folder: RunFolder, session: Session) -> None:
+        self._folder, self._session, self._clock = folder, session, session.clock
         self._group = session.group
         self._fingerprint = session.fingerprint()
         self._agreement: CheckpointConsensus | None = None

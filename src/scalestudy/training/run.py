@@ -1,11 +1,10 @@
 """One worker process's part in a run, from reading the run folder to writing the results."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
@@ -13,13 +12,13 @@ from scalestudy.engines.base import Engine
 from scalestudy.engines.group import Joined
 from scalestudy.hardware.cores import granted
 from scalestudy.hardware.page_locked import PageLocking
+from scalestudy.launch.failures import lost_workers
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
-from scalestudy.measure.usage import Usage
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.store.record_file import CHECKSUMS
-from scalestudy.store.records import EpochRecord, Progress, Result
+from scalestudy.store.records import EpochRecord, Progress
 from scalestudy.store.study_folder import RunFolder
 from scalestudy.training import gallery, model_file
 from scalestudy.training.checkpoint import Position
@@ -133,11 +132,8 @@ def run(part: OwnPart) -> None:
     run_joined(part, *joined_workers(part))
 
 
-def run_joined(part: OwnPart, engine: Engine, joined: Joined, lost: Callable[[], int] = lambda: 0) -> None:
-    """Compute the part of a rank that has already joined the others; see `run`.
-
-    At the end, `lost` returns the number of workers lost.
-    """
+def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
+    """Compute the part of a rank that has already joined the others; see `run`."""
     folder, point, placement, clock, device = part.folder, part.point, part.placement, part.clock, part.device
     group, cpus = joined.group, granted()
     utilisation = Utilisation(
@@ -157,76 +153,38 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined, lost: Callable[[],
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     locking = PageLocking() if device == "gpu" else None
     session = Session(point, engine, joined, prepared, split, clock, utilisation, locking)
-    keeper = Keeper(folder, session, clock)
+    keeper = Keeper(folder, session)
     reporter = None
     if group.rank == 0:
         forget_the_last_process(folder, clock)
         reporter = Reporter(folder, session, keeper.found())
-    chance = _tried(folder, session, prepared, split, clock)
+    chance = _tried(folder, session)
     if reporter:
         reporter.phase("compile")
     session.compile()
-    BestKeeper(folder, session, clock).begin(keeper.go_on())
-    try:
+    BestKeeper(folder, session).begin(keeper.go_on())
+    with suppress(StoppedError):
         _train(folder, session, keeper, reporter)
-    except StoppedError:
-        clock.heart.enter("leaving")
-        group.close()
-        return
-    if reporter:
-        reporter.phase("evaluation")
-    evaluated = session.timer.evaluate(session) if session.timer else None
-    with session.evaluating():
-        validation = evaluated or session.validation()
-        test = session.measure(split.test) if len(split.test) else Measured({}, {})
-        with clock.phase("proof"):
-            digests = session.digests()
-            (rows,) = group.gather([np.array([utilisation.usage().row()])])
-        if joined.replicas.remote:
-            session.hosts |= {record.host for record in folder.ranks()}
-        clock.heart.enter("result")
-        _refuse_unequal(digests)
+        _finish(folder, session, reporter, chance)
         if reporter:
-            reporter.phase("saving")
-            result = partial(
-                result_of,
-                session,
-                reporter.records,
-                validation,
-                test,
-                chance,
-                digests[0],
-                [Usage.of(row) for row in rows],
-                utilisation.whole,
-                session.trainer.flops(),
-                clock,
-                workers_lost=lost(),
-            )
-            _leave(folder, session, prepared, result, clock)
             keeper.remove()
-        else:
-            with clock.phase("saving"):
-                clock.heart.enter("waiting")  # one mark more than rank 0, which is therefore the one behind
-                _await_result(folder)
     clock.heart.enter("leaving")
     group.close()
 
 
-def _tried(
-    folder: RunFolder, session: Session, prepared: Prepared, split: Split, clock: PhaseClock
-) -> Chance:
+def _tried(folder: RunFolder, session: Session) -> Chance:
     """Try saving and the metrics on rank 0 before training, so that they do not fail after it.
 
     Every rank enters the same phases, so that the progress marks of all ranks stay comparable.
     """
     first, chance = session.group.rank == 0, Chance(None, 0)
-    with clock.phase("saving"):
+    with session.clock.phase("saving"):
         if first:
-            folder.write_model_record(model_file.record_of(session.point, prepared, session.metric))
+            folder.write_model_record(model_file.record_of(session.point, session.prepared, session.metric))
             model_file.try_saving(folder, session.trainer)
-    with clock.phase("evaluation"):
+    with session.clock.phase("evaluation"):
         if first:
-            chance = measured_chance(session.trainer, prepared, split.validation)
+            chance = measured_chance(session.trainer, session.prepared, session.split.validation)
     return chance
 
 
@@ -240,22 +198,41 @@ def _refuse_unequal(digests: Sequence[str]) -> None:
         )
 
 
-def _leave(
-    folder: RunFolder, session: Session, prepared: Prepared, result: Callable[..., Result], clock: PhaseClock
-) -> None:
-    """Write the model, the gallery and, last, the result: without a result the run is not complete.
+def _finish(folder: RunFolder, session: Session, reporter: Reporter | None, chance: Chance) -> None:
+    """Evaluate the final weights; rank 0 writes the model, the gallery and, last, the result.
 
-    A failure to save the model does not lose the result.
+    Without a result the run is not complete. A failure to save the model does not lose the result.
     """
-    folder.refuse_other_job()
-    missing: str | None = "a timing run keeps none"
-    if session.timer is None:
-        with clock.phase("saving"):
-            missing = model_file.save(folder, session.trainer)
-        gallery.leave(folder, session.trainer, prepared, session.split.validation)
-    whole = result(model_missing=missing)
-    folder.write_checksums(whole)
-    folder.write_result(whole)
+    clock, test = session.clock, Measured({}, {})
+    if reporter:
+        reporter.phase("evaluation")
+    evaluated = session.timer.evaluate(session) if session.timer else None
+    with session.evaluating():
+        validation = evaluated or session.validation()
+        if len(session.split.test):
+            test = session.measure(session.split.test)
+        with clock.phase("proof"):
+            digests, usages = session.digests(), session.usages()
+        if not session.point.traits.synchronous:
+            session.hosts |= {record.host for record in folder.ranks()}
+        clock.heart.enter("result")
+        _refuse_unequal(digests)
+        if reporter is None:
+            with clock.phase("saving"):
+                clock.heart.enter("waiting")  # one mark more than rank 0, which is therefore the one behind
+                _await_result(folder)
+            return
+        reporter.phase("saving")
+        folder.refuse_other_job()
+        missing: str | None = "a timing run keeps none"
+        if session.timer is None:
+            with clock.phase("saving"):
+                missing = model_file.save(folder, session.trainer)
+            gallery.leave(folder, session.trainer, session.prepared, session.split.validation)
+        lost, records = len(lost_workers(folder)), reporter.records
+        result = result_of(session, records, validation, test, chance, digests[0], usages, missing, lost)
+        folder.write_checksums(result)
+        folder.write_result(result)
 
 
 def _train(folder: RunFolder, session: Session, keeper: Keeper, reporter: Reporter | None) -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple, SupportsFloat
+from typing import Any, Literal, NamedTuple, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from scalestudy.engines.group import Group, Joined
 from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
+from scalestudy.measure.usage import Usage
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.store.records import EpochRecord
 from scalestudy.training.checkpoint import (
@@ -254,6 +255,7 @@ class Session:
     `utilisation` measures while steps are computed. On GPUs `locking` page-locks the memory of batches.
 
     Attributes:
+        clock: Times the phases of the process.
         began: Unix time at which the run's first process of this rank started.
         hosts: Names of the nodes that the run has used.
     """
@@ -269,8 +271,8 @@ class Session:
         utilisation: Utilisation | None = None,
         locking: PageLocking | None = None,
     ) -> None:
-        self.point, self.group, self.split = point, joined.group, split
-        self._clock, self._utilisation = clock, utilisation
+        self.point, self.group, self.prepared, self.split = point, joined.group, prepared, split
+        self.clock, self._utilisation = clock, utilisation
         self.began = clock.started
         (names,) = self.group.gather([np.array([socket.gethostname().encode()], f"S{LONGEST_HOST}")])
         self.hosts = {name.decode() for name in names.tolist()}
@@ -291,18 +293,17 @@ class Session:
         self._tally = EpochCounters(times=self.step_times)
         self._validation: Measured | None = None
         self._evaluating = False
-        self.class_names = prepared.class_names
         self.timer = StepTimer(joined.group, self.epochs * self.steps) if point.timing else None
         """Ends a timing run; None for a training."""
 
     def compile(self) -> None:
         """Run one call of each size and phase, then restore all values, so no epoch includes compilation."""
-        with self._clock.phase("compile"):
+        with self.clock.phase("compile"):
             before = self.trainer.values()
             rows = list(batches(len(self.split.train), self.point.update_batch))
             sizes = {stop - start: (start, stop) for start, stop in reversed(rows)}
             for first, step in itertools.product(self.trainer.phases, sizes.values()):
-                self._clock.heart.enter("compile")
+                self.clock.heart.enter("compile")
                 float(self.trainer.train(self._loader.read(self.split.train, [step], first, epoch=0)))
             self.trainer.assign(before)
 
@@ -339,8 +340,8 @@ class Session:
             waited=tally.waited,
             elapsed=self.elapsed,
             restarts=self.restarts,
-            wall=self._clock.wall,
-            phases=self._clock.phases(),
+            wall=self.clock.wall,
+            phases=self.clock.phases(),
             usage=tuple(map(tuple, usage.tolist())) if row else (),
             began=self.began,
             hosts=tuple(sorted(self.hosts)),
@@ -355,7 +356,7 @@ class Session:
         loss = position.losses[self.group.rank]
         counted = position.step, position.samples, loss, position.spent, position.waited
         self._tally = EpochCounters(*counted, times=self.step_times)
-        self._clock.resume(position.phases, position.wall)
+        self.clock.resume(position.phases, position.wall)
         self.began = position.began
         self.hosts |= set(position.hosts)
         if self._utilisation:
@@ -364,7 +365,7 @@ class Session:
     @contextmanager
     def pause(self) -> Iterator[None]:
         """Pause the training timer inside the block, which must lie between two calls of an epoch."""
-        self._tally.stop(self._clock)
+        self._tally.stop(self.clock)
         yield
         self._tally.start()
 
@@ -377,18 +378,18 @@ class Session:
             return
         callbacks = CallbackDecisions(self.trainer, self.group, epochs=self.epochs, steps=self.steps)
         self.trainer.enter(self.updates)
-        with self._clock.phase("callbacks"):
+        with self.clock.phase("callbacks"):
             callbacks.begin()
         logs: dict[str, float] = {}
         for epoch in range(self.epoch, self.epochs):
             self.trainer.enter(self.updates)
-            with self._clock.phase("callbacks"):
+            with self.clock.phase("callbacks"):
                 callbacks.epoch_begin(epoch)
             record = self._epoch(epoch, watch, callbacks)
             if self.timer and self.timer.over:
                 self.epoch = self.epochs
                 return
-            with self._clock.phase("callbacks"):
+            with self.clock.phase("callbacks"):
                 validation = {f"val_{key}": value for key, value in record.validation.items()}
                 assert record.loss is not None
                 assert record.learning_rate is not None
@@ -398,7 +399,7 @@ class Session:
             yield self._validated(record) if stop and not record.validation else record
             if stop:
                 break
-        with self._clock.phase("callbacks"):
+        with self.clock.phase("callbacks"):
             callbacks.end(logs)
 
     def validation(self) -> Measured:
@@ -411,8 +412,8 @@ class Session:
 
     def measure(self, samples: Indices) -> Measured:
         """Return loss, metrics and confusion matrices over `samples`, counted once; same on every rank."""
-        with self.evaluating(), self._clock.phase("evaluation"):
-            heart = self._clock.heart
+        with self.evaluating(), self.clock.phase("evaluation"):
+            heart = self.clock.heart
             return measure(self.trainer, self.group, self._evaluation_loader, samples, heart)
 
     @contextmanager
@@ -426,7 +427,7 @@ class Session:
             return
         trainer = self.trainer
         with ExitStack() as stack:
-            with self._clock.phase("evaluation"):
+            with self.clock.phase("evaluation"):
                 trainer.average()
                 if self.point.train.batch_norm == "fresh" and trainer.momentum is not None:
                     trainer.enter(max(0, self.updates - 1))  # the phase whose layers were trained last
@@ -437,7 +438,7 @@ class Session:
                         self.group,
                         self._statistics_loader,
                         samples,
-                        self._clock.heart,
+                        self.clock.heart,
                     )
                     stack.enter_context(trainer.with_statistics(sums))
             self._evaluating = True
@@ -455,6 +456,17 @@ class Session:
     def _evaluated(self) -> None:
         self._evaluating = False
 
+    def usages(self) -> list[Usage]:
+        """Return the resources used by the process of each rank. Every rank must call this."""
+        assert self._utilisation
+        (rows,) = self.group.gather([np.array([self._utilisation.usage().row()])])
+        return [Usage.of(row) for row in rows]
+
+    @property
+    def usage_of(self) -> Literal["run", "last process"]:
+        """Whether usages include those of the processes before a restart."""
+        return "run" if self._utilisation and self._utilisation.whole else "last process"
+
     def digests(self) -> list[str]:
         """Return a digest of the weights for each copy of the model; all are equal if the workers agree."""
         with self.evaluating():
@@ -464,7 +476,7 @@ class Session:
         self, epoch: int, watch: Callable[[Moment], None], callbacks: CallbackDecisions
     ) -> EpochRecord:
         order, tally = epoch_order(self.split.train, self.point.seed, epoch), self._tally
-        heart = self._clock.heart
+        heart = self.clock.heart
         heart.step(epoch + 1, tally.step, "input")
         calls = self._loader.epoch(order, tally.step, self.updates - tally.step, epoch=epoch)
         with self._utilisation or nullcontext(), closing(calls):
@@ -484,9 +496,9 @@ class Session:
                 heart.enter("input")
                 tally.ask()
             heart.enter("device")
-            tally.stop(self._clock)
+            tally.stop(self.clock)
         self.elapsed += tally.seconds
-        with self._clock.phase("exchange"):
+        with self.clock.phase("exchange"):
             mean = float(self.group.host_sum(np.array([tally.loss]))[0]) / tally.samples
         record = EpochRecord(
             epoch=epoch + 1,
