@@ -39,15 +39,15 @@ def test_the_backbone_stays_as_it_is_and_then_learns(session):
 
 
 def test_the_optimizer_of_a_phase_counts_from_its_first_step(session, monkeypatch):
-    from scalestudy.engines.tensorflow import trainer
+    from scalestudy.engines.tensorflow.trainer import TensorFlowTrainer
 
-    begins, plain = [], trainer.make_train_call
+    begins, plain = [], TensorFlowTrainer._train_call
 
-    def noted(task, replicas, phase, *given, **more):
+    def noted(trainer, point, phase, buckets):
         begins.append(phase.first)
-        return plain(task, replicas, phase, *given, **more)
+        return plain(trainer, point, phase, buckets)
 
-    monkeypatch.setattr(trainer, "make_train_call", noted)
+    monkeypatch.setattr(TensorFlowTrainer, "_train_call", noted)
     made = session(TASK, epochs=3, frozen_epochs=2)
     assert begins == [0, 2 * made.steps]
 

@@ -1,4 +1,4 @@
-"""The compiled training step: exact gradients of a global batch, for any division into slices."""
+"""Parts of the compiled training step: exact gradients of a global batch, for any division into slices."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -8,18 +8,15 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.config.point import Point
-from scalestudy.data.columns import Described, leaves, map_columns
+from scalestudy.data.columns import map_columns
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.keras.phases import Phase
-from scalestudy.engines.local_steps import LocalSteps
 from scalestudy.engines.tensorflow.gradients import Gradient, Gradients
 from scalestudy.engines.tensorflow.loss_scale import LossScale
-from scalestudy.engines.tensorflow.parts import in_parts
-from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scaled_inputs
+from scalestudy.engines.tensorflow.staging import gpu, in_floatx, scaled_inputs
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas
 from scalestudy.tasks.base import Task
 
@@ -55,87 +52,6 @@ def slices_of(call: Sequence[Slice], index: Any, replicas: CompiledReplicas, pha
     if replicas.remote:
         phase.optimizer.iterations.assign(parts[0].step - phase.first)
     return [replicas.read(part, training=True) for part in parts]
-
-
-def make_train_call(
-    task: Task,
-    replicas: CompiledReplicas,
-    phase: Phase,
-    point: Point,
-    buckets: Buckets,
-    *,
-    scale: float | None,
-    columns: tuple[Described, Described] | None,
-    synchronised: bool,
-    loss_scale: LossScale | None,
-    local_steps: LocalSteps | None,
-) -> Compiled:
-    """Compile a function: slices of a call -> sum of losses in this process; it updates the weights.
-
-    A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch). Thus the sum
-    over workers is the gradient of the global mean, for slices of any size.
-
-    Args:
-        task: Model and loss.
-        replicas: Sums gradients over the workers.
-        phase: Its optimizer must not sum gradients itself.
-        point: How the model is trained.
-        buckets: Buckets in which gradients are summed over workers.
-        scale: Scales stored inputs to [0, 1]; None for samples that a task reads itself.
-        columns: As in `Compiled`.
-        synchronised: Whether the model's batch normalisation spans the workers.
-        loss_scale: For float16.
-        local_steps: When workers average weights instead of summing gradients.
-    """
-    train, trained = point.train, phase.variables
-    variables = [variable.value for variable in trained]
-    gradient = gradient_of(
-        task,
-        variables,
-        replicas.size,
-        replicas.sync_sum if synchronised else None,
-        scale=scale,
-        frozen=phase.frozen,
-        loss_scale=loss_scale,
-    )
-
-    def update(gradients: Gradients) -> None:
-        if wire:
-            gradients = [tf.cast(value, v.dtype) for value, v in zip(gradients, variables, strict=True)]
-        if loss_scale:
-            gradients = [value / tf.cast(loss_scale.value, value.dtype) for value in gradients]
-        if task.gradients is not None:
-            gradients = task.gradients(gradients, trained)
-        phase.optimizer.apply(gradients, trained)
-
-    wire = WIRE[point.launch.compression] if replicas.workers > 1 else None
-    compute = tf.function(gradient, jit_compile=True, autograph=False) if train.xla else gradient
-    if train.accumulate > 1:
-        compute = in_parts(compute, train.accumulate, variables)
-    if wire:
-        compute = rounded(compute, wire)
-
-    def one(call: list[Slice], index: Any) -> Any:
-        slices = slices_of(call, index, replicas, phase)
-        if local_steps:
-            gradients, losses = compute(slices[0])
-            update([value * replicas.workers for value in gradients])
-            average(replicas, variables, buckets, local_steps.due(slices[0].step))
-            return losses
-        return replicas.step(compute, update, slices, loss_scale, buckets=buckets, together=synchronised)
-
-    def train_call(call: list[Slice]) -> Any:
-        if leaves(call[0].inputs)[0].shape[0] == 1:
-            return one(call, 0)
-        _, losses = tf.while_loop(
-            lambda index, _: index < call[0].steps,
-            lambda index, losses: (index + 1, losses + one(call, index)),
-            (tf.constant(0), tf.constant(0.0, tf.float64)),
-            parallel_iterations=1,
-        )
-        return losses
-
-    return Compiled(train_call, fixed=train.xla, columns=columns, call=replicas.call)
 
 
 def gradient_of(

@@ -1,6 +1,6 @@
 """One process's part of a run, computed with TensorFlow."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, SupportsFloat
@@ -11,24 +11,28 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.config.point import Point
-from scalestudy.data.columns import Described, map_columns
+from scalestudy.data.columns import Described, leaves, map_columns
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import explained
 from scalestudy.engines.base import Values
+from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.adapt import adapt
 from scalestudy.engines.keras.batch_norm import collecting
 from scalestudy.engines.keras.evaluation import Evaluation
 from scalestudy.engines.keras.layers import kept
 from scalestudy.engines.keras.optimizers import optimizer_of
+from scalestudy.engines.keras.phases import Phase
 from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.keras.trainer import KerasTrainer, typed
 from scalestudy.engines.tensorflow.fused import fuse
+from scalestudy.engines.tensorflow.gradients import Gradients
 from scalestudy.engines.tensorflow.layers import replace_layer
 from scalestudy.engines.tensorflow.loss_scale import LossScale
+from scalestudy.engines.tensorflow.parts import in_parts
 from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scaled_inputs, stage
-from scalestudy.engines.tensorflow.step import make_train_call
+from scalestudy.engines.tensorflow.step import WIRE, average, gradient_of, rounded, slices_of
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, share_values, tensors
 from scalestudy.tasks.base import Task
 from scalestudy.util.errors import UserError
@@ -39,6 +43,7 @@ class TensorFlowTrainer(KerasTrainer):
 
     def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
         group, self._replicas = tensors(joined)
+        self._scale = prepared.scale
         train = point.train
         if train.xla and prepared.has_sequences:
             raise UserError(
@@ -73,28 +78,87 @@ class TensorFlowTrainer(KerasTrainer):
         )
         self.share()
         columns = prepared.columns if prepared.has_sequences and not self._replicas.remote else None
+        compiled = partial(Compiled, columns=columns, call=self._replicas.call)
         self._train = [
-            make_train_call(
-                self.task,
-                self._replicas,
-                phase,
-                point,
-                buckets,
-                scale=prepared.scale,
-                columns=columns,
-                synchronised=train.sync_batch_norm and bool(self.local),
-                loss_scale=self.loss_scale,
-                local_steps=self.local_steps,
-            )
+            compiled(self._train_call(point, phase, buckets), fixed=train.xla)
             for phase, buckets in zip(self._phases, self._cuts, strict=True)
         ]
-        self._evaluation = CompiledEvaluation(
-            self.task, self._replicas, scale=prepared.scale, columns=columns
+        self._evaluation = CompiledEvaluation(self.task, self._replicas, scale=self._scale, columns=columns)
+        self._statistics = [compiled(self._statistics_call(phase.frozen)) for phase in self._phases]
+
+    def _train_call(self, point: Point, phase: Phase, buckets: Buckets) -> Callable[[list[Slice]], Any]:
+        """Return a function: slices of a call -> sum of losses in this process; it updates the weights.
+
+        A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch). Thus the
+        sum over workers, in `buckets`, is the gradient of the global mean, for slices of any size.
+        """
+        task, replicas, train, loss_scale = self.task, self._replicas, point.train, self.loss_scale
+        trained, local_steps = phase.variables, self.local_steps
+        variables = [variable.value for variable in trained]
+        synchronised = train.sync_batch_norm and bool(self.local)
+        gradient = gradient_of(
+            task,
+            variables,
+            replicas.size,
+            replicas.sync_sum if synchronised else None,
+            scale=self._scale,
+            frozen=phase.frozen,
+            loss_scale=loss_scale,
         )
-        statistics = partial(
-            compiled_statistics, self.task.model, self.norms, self._replicas, prepared.scale, columns
-        )
-        self._statistics = [statistics(phase.frozen) for phase in self._phases]
+        wire = WIRE[point.launch.compression] if replicas.workers > 1 else None
+        compute = tf.function(gradient, jit_compile=True, autograph=False) if train.xla else gradient
+        if train.accumulate > 1:
+            compute = in_parts(compute, train.accumulate, variables)
+        if wire:
+            compute = rounded(compute, wire)
+
+        def update(gradients: Gradients) -> None:
+            if wire:
+                gradients = [tf.cast(value, v.dtype) for value, v in zip(gradients, variables, strict=True)]
+            if loss_scale:
+                gradients = [value / tf.cast(loss_scale.value, value.dtype) for value in gradients]
+            if task.gradients is not None:
+                gradients = task.gradients(gradients, trained)
+            phase.optimizer.apply(gradients, trained)
+
+        def one(call: list[Slice], index: Any) -> Any:
+            slices = slices_of(call, index, replicas, phase)
+            if local_steps:
+                gradients, losses = compute(slices[0])
+                update([value * replicas.workers for value in gradients])
+                average(replicas, variables, buckets, local_steps.due(slices[0].step))
+                return losses
+            return replicas.step(compute, update, slices, loss_scale, buckets=buckets, together=synchronised)
+
+        def train_call(call: list[Slice]) -> Any:
+            if leaves(call[0].inputs)[0].shape[0] == 1:
+                return one(call, 0)
+            _, losses = tf.while_loop(
+                lambda index, _: index < call[0].steps,
+                lambda index, losses: (index + 1, losses + one(call, index)),
+                (tf.constant(0), tf.constant(0.0, tf.float64)),
+                parallel_iterations=1,
+            )
+            return losses
+
+        return train_call
+
+    def _statistics_call(self, frozen: Sequence[str]) -> Callable[[list[Slice]], Any]:
+        """Return a function: slices of a step -> the sums of `Trainer.statistics` without `frozen` layers."""
+        model, norms, replicas, scale = self.task.model, self.norms, self._replicas, self._scale
+
+        def of_slice(part: Slice) -> list[Any]:
+            part = part._replace(
+                inputs=map_columns(itemgetter(0), part.inputs),
+                targets=map_columns(itemgetter(0), part.targets),
+            )
+            inputs = scaled_inputs(replicas.read(part, training=False).inputs, scale)
+            real = tf.cast(part.count > 0, tf.float64)
+            with kept(model, frozen), collecting(tf.compat.v1.get_default_graph()) as moments:
+                model(inputs, training=False)
+            return [real * value for value in moments.sums(norms)]
+
+        return lambda call: replicas.total(of_slice, call)
 
     def stage(self, part: Slice, device: int) -> Slice:
         return stage(part, device)
@@ -140,29 +204,6 @@ class TensorFlowTrainer(KerasTrainer):
         weights = (*self.task.model.weights, *self.task.weights)
         copies = [self._replicas.copies(weight.value) for weight in weights]
         return [list(copy) for copy in zip(*copies, strict=True)]
-
-
-def compiled_statistics(
-    model: keras.Model,
-    norms: Sequence[Any],
-    replicas: CompiledReplicas,
-    scale: float | None,
-    columns: tuple[Described, Described] | None,
-    frozen: Sequence[str],
-) -> Compiled:
-    """Compile a function: slices of a step -> the sums of `Trainer.statistics`, without `frozen` layers."""
-
-    def of_slice(part: Slice) -> list[Any]:
-        part = part._replace(
-            inputs=map_columns(itemgetter(0), part.inputs), targets=map_columns(itemgetter(0), part.targets)
-        )
-        inputs = scaled_inputs(replicas.read(part, training=False).inputs, scale)
-        real = tf.cast(part.count > 0, tf.float64)
-        with kept(model, frozen), collecting(tf.compat.v1.get_default_graph()) as moments:
-            model(inputs, training=False)
-        return [real * value for value in moments.sums(norms)]
-
-    return Compiled(lambda call: replicas.total(of_slice, call), columns=columns, call=replicas.call)
 
 
 class CompiledEvaluation(Evaluation):
