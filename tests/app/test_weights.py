@@ -7,7 +7,8 @@ from scalestudy.app.listener import Listener
 from scalestudy.app.run import dry_run
 from scalestudy.app.survey import request_of
 from scalestudy.app.weights import fetch_weights
-from scalestudy.config.settings import ResolvedTrain
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
 from scalestudy.data.store.prepare import prepare
 from scalestudy.util.errors import UserError
 
@@ -16,11 +17,10 @@ pytestmark = pytest.mark.engine
 
 def test_frozen_epochs_of_a_task_without_pretrained_layers_are_refused_before_the_start(tmp_path):
     prepared = prepare(data_of("digits", cache=tmp_path))
-    train = ResolvedTrain(
-        epochs=2, batch_size=8, optimizer="adam", learning_rate=0.1, schedule="constant", frozen_epochs=1
-    )
+    text = 'task = "cnn"\n[train]\nepochs = 2\nfrozen_epochs = 1\n[sweep]\nworkers = 1\nseed = 0\n'
+    (point,) = expand(parse_study(text, tmp_path / "study.toml"), gpus=0, cores=1)
     with pytest.raises(UserError, match="a task with pretrained layers"):
-        fetch_weights("cnn", "tensorflow", train, str(prepared.path), Listener())
+        fetch_weights(point, str(prepared.path), Listener())
 
 
 @pytest.mark.parametrize(

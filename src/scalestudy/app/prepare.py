@@ -82,16 +82,7 @@ def prepared(
 
     ready = _with_data(points, take, study, base)
     for point in _by_weights(ready):
-        folder, within = point.needed_files().prepared, point.launch.progress_timeout
-        fetch_weights(
-            point.task,
-            point.engine,
-            point.train,
-            folder,
-            listener,
-            within=within,
-            environment=point.environment,
-        )
+        fetch_weights(point, point.needed_files().prepared, listener)
     return ready
 
 
@@ -121,10 +112,7 @@ def prepared_ahead(
 
     ready = _with_data(points, find, study, base)
     for point in _by_weights(ready):
-        files = point.needed_files()
-        refuse_missing_weights(
-            point.task, point.engine, point.train, files.prepared, command, listener, point.environment
-        )
+        refuse_missing_weights(point, point.needed_files().prepared, command, listener)
     return ready
 
 

@@ -7,49 +7,35 @@ from typing import TYPE_CHECKING
 
 from scalestudy.app.listener import Listener
 from scalestudy.config.catalog import is_ours, task_file
-from scalestudy.launch.describe import PROGRESS_TIMEOUT, build_task
+from scalestudy.launch.describe import BuiltModel, build_task
 from scalestudy.launch.environments import starts
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.config.point import Point
-    from scalestudy.config.settings import ResolvedTrain
 
 
-def fetch_weights(
-    task: str,
-    engine: str,
-    train: "ResolvedTrain",
-    prepared: str,
-    listener: Listener,
-    *,
-    again: bool = False,
-    within: float = PROGRESS_TIMEOUT,
-    environment: str | None = None,
-) -> None:
-    """Build a model once to download its pretrained weights, unless the task is built in and has none.
+def fetch_weights(point: "Point", prepared: str, listener: Listener, *, again: bool = False) -> None:
+    """Build a point's model once, to download pretrained weights, unless its task is built in and has none.
 
     Without the framework, this is only noted: weights may have been fetched on another machine. The model is
-    built for the data set in `prepared`, with the engine in `environment` (by default this one). With
-    `again`, it is built even if it was built before.
+    built for the data set in `prepared`. With `again`, it is built even if it was built before.
 
     Raises:
         UserError: The model cannot be built.
     """
+    task, train = point.task, point.train
     if train.weights not in (None, "none") and train.input_scaling == "unit":
         listener.note(
             f"Note: the weights of {task} were not trained on inputs from 0 to 1, as the published study gave"
             ' them; train.input_scaling = "pretrained" gives what they were trained on.'
         )
-    stamp = _stamp(task, engine, train, prepared)
-    if stamp is None or (stamp.exists() and not again):
-        return
-    if _cannot_build(task, engine, listener, environment):
+    stamp = _stamp(point, prepared)
+    if stamp is None or (stamp.exists() and not again) or _cannot_build(point, listener):
         return
     with listener.progress(f"Building the model of {Path(task).name} once, for its weights"):
-        asked = {"prepared": prepared, "train": train.model_dump(mode="json"), "engine": engine}
-        built = build_task(task, asked, within, environment)
+        built = _build(point, prepared=prepared)
     for note in built.notes:
         listener.note(note)
     stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -69,23 +55,14 @@ def check_task_files(points: "Iterable[Point]", listener: Listener) -> None:
         for p in points
         if p.files is None and not is_ours(p.task)
     }.values():
-        if not _is_here(point.engine, point.environment):
+        if not _is_here(point):
             continue
         label = engine_traits(point.engine).label
         with listener.progress(f"Importing {Path(point.task).name} and {label}"):
-            asked = {"train": point.train.model_dump(mode="json"), "engine": point.engine}
-            build_task(point.task, asked, point.launch.progress_timeout, point.environment)
+            _build(point)
 
 
-def refuse_missing_weights(
-    task: str,
-    engine: str,
-    train: "ResolvedTrain",
-    prepared: str,
-    command: str,
-    listener: Listener,
-    environment: str | None = None,
-) -> None:
+def refuse_missing_weights(point: "Point", prepared: str, command: str, listener: Listener) -> None:
     """Refuse a task whose model was never built here: jobs do not download weights, and they may be missing.
 
     Without the framework, this is only noted.
@@ -93,32 +70,39 @@ def refuse_missing_weights(
     Raises:
         UserError: The error gives the command that builds the model.
     """
-    stamp = _stamp(task, engine, train, prepared)
-    if stamp is None or stamp.exists() or _cannot_build(task, engine, listener, environment):
+    stamp = _stamp(point, prepared)
+    if stamp is None or stamp.exists() or _cannot_build(point, listener):
         return
     raise UserError(
         "a task whose model has been built here, so that its weights are present: jobs do not download",
-        f"{task}, not built yet or changed since",
+        f"{point.task}, not built yet or changed since",
         f"Run here: {command}",
     )
 
 
-def _cannot_build(task: str, engine: str, listener: Listener, environment: str | None) -> bool:
-    if _is_here(engine, environment):
+def _build(point: "Point", **more: str) -> BuiltModel:
+    asked = {**more, "train": point.train.model_dump(mode="json"), "engine": point.engine}
+    return build_task(point.task, asked, point.launch.progress_timeout, point.environment)
+
+
+def _cannot_build(point: "Point", listener: Listener) -> bool:
+    if _is_here(point):
         return False
-    label = engine_traits(engine).label
+    label = engine_traits(point.engine).label
     listener.note(
-        f"Note: no {label} here, so the model of {task} was not built. If it takes pretrained "
+        f"Note: no {label} here, so the model of {point.task} was not built. If it takes pretrained "
         f"weights, run `scalestudy data prepare` again where {label} is."
     )
     return True
 
 
-def _is_here(engine: str, environment: str | None) -> bool:
-    return starts(environment) if environment else engine_traits(engine).missing_software() is None
+def _is_here(point: "Point") -> bool:
+    if point.environment:
+        return starts(point.environment)
+    return engine_traits(point.engine).missing_software() is None
 
 
-def _stamp(task: str, engine: str, train: "ResolvedTrain", prepared: str) -> Path | None:
+def _stamp(point: "Point", prepared: str) -> Path | None:
     """File whose presence means: built, with this task file, for such data, and this folder of weights.
 
     None for built-in tasks that start without weights: they need not be built in advance.
@@ -127,6 +111,7 @@ def _stamp(task: str, engine: str, train: "ResolvedTrain", prepared: str) -> Pat
     from scalestudy.data.sources.locate import cache_folder
     from scalestudy.data.store.prepared import Prepared
 
+    task, train = point.task, point.train
     if is_ours(task) and train.weights in (None, "none") and not train.frozen_epochs:
         return None
     try:
@@ -142,6 +127,6 @@ def _stamp(task: str, engine: str, train: "ResolvedTrain", prepared: str) -> Pat
         "columns": data.columns,
         "train": {"weights": train.weights, "input_scaling": train.input_scaling},
     }
-    home = engine_traits(engine).weights_folder(os.environ)
+    home = engine_traits(point.engine).weights_folder(os.environ)
     name = digest("built and tried", task, text, sorted(info.items()), home)[:16]
     return cache_folder(None) / "weights" / name

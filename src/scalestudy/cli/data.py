@@ -111,16 +111,7 @@ def prepare(
         for line in data_summary(folder, split):
             out().print(f"  {line}", markup=False)
         for point in built:
-            fetch_weights(
-                point.task,
-                point.engine,
-                point.train,
-                folder,
-                terminal,
-                again=True,
-                within=within,
-                environment=point.environment,
-            )
+            fetch_weights(point, folder, terminal, again=True)
 
 
 def settings_of(
