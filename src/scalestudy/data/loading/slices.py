@@ -3,11 +3,13 @@
 Their order depends on the study, not on the strategy.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from scalestudy.data.columns import map_columns
 
 Indices = NDArray[np.int64]
 
@@ -60,6 +62,11 @@ class Slice(NamedTuple):
     step: Any = 0
     steps: Any = 1
     first: Any = True
+
+    def mapped(self, function: Callable[[Any], Any], **changes: Any) -> "Slice":
+        """Return the slice with `function` applied to each array, and with these changed fields."""
+        inputs, targets = (map_columns(function, side) for side in (self.inputs, self.targets))
+        return self._replace(inputs=inputs, targets=targets, **changes)
 
 
 Call = tuple[Slice, ...]

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from scalestudy.data.columns import leaves, map_columns
+from scalestudy.data.columns import leaves
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.tensorflow.gradients import Gradient, Gradients
 
@@ -36,9 +36,8 @@ def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> G
             taken.set_shape([alike, *array.shape[1:]])  # GPUs and XLA need static sizes
             return taken
 
-        return whole._replace(
-            inputs=map_columns(rows_of, whole.inputs),
-            targets=map_columns(rows_of, whole.targets),
+        return whole.mapped(
+            rows_of,
             start=whole.start + start,
             count=count,
             first=tf.logical_and(whole.first, tf.equal(index, 0)),

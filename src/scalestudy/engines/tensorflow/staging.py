@@ -21,10 +21,7 @@ def stage(part: Slice, device: int) -> Slice:
     thread that reads, so the copy overlaps with the computation of earlier steps.
     """
     place = gpu(device)
-    return part._replace(
-        inputs=map_columns(lambda array: tensor(array, place), part.inputs),
-        targets=map_columns(lambda array: tensor(array, place), part.targets),
-    )
+    return part.mapped(lambda array: tensor(array, place))
 
 
 def tensor(array: NDArray[Any], place: str | None = None) -> Any:

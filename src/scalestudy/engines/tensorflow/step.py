@@ -8,7 +8,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.data.columns import map_columns
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.context import Working, working
@@ -37,10 +36,8 @@ def rounded(gradient: Gradient, dtype: Any) -> Gradient:
 def step_of(part: Slice, index: Any, place: str | None) -> Slice:
     """Return the slice of step `index` of a call, whose arrays are on the device `place`."""
     with tf.device(place):  # without it, TensorFlow would copy all arrays to the first GPU and back
-        step = part.step + tf.cast(index, tf.int64)
-        inputs = map_columns(itemgetter(index), part.inputs)
-        targets = map_columns(itemgetter(index), part.targets)
-    return part._replace(inputs=inputs, targets=targets, step=step, first=tf.constant(True))
+        part = part.mapped(itemgetter(index), step=part.step + tf.cast(index, tf.int64))
+    return part._replace(first=tf.constant(True))
 
 
 def slices_of(call: Sequence[Slice], index: Any, replicas: CompiledReplicas, phase: Phase) -> list[Slice]:

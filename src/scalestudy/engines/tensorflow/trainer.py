@@ -11,7 +11,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.config.point import Point
-from scalestudy.data.columns import Described, leaves, map_columns
+from scalestudy.data.columns import Described, leaves
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import explained
@@ -148,10 +148,7 @@ class TensorFlowTrainer(KerasTrainer):
         model, norms, replicas, scale = self.task.model, self.norms, self._replicas, self._scale
 
         def of_slice(part: Slice) -> list[Any]:
-            part = part._replace(
-                inputs=map_columns(itemgetter(0), part.inputs),
-                targets=map_columns(itemgetter(0), part.targets),
-            )
+            part = part.mapped(itemgetter(0))
             inputs = scaled_inputs(replicas.read(part, training=False).inputs, scale)
             real = tf.cast(part.count > 0, tf.float64)
             with kept(model, frozen), collecting(tf.compat.v1.get_default_graph()) as moments:
@@ -227,10 +224,7 @@ class CompiledEvaluation(Evaluation):
         super().__init__(task)
 
         def of_slice(part: Slice) -> list[Any]:
-            part = part._replace(
-                inputs=map_columns(itemgetter(0), part.inputs),
-                targets=map_columns(itemgetter(0), part.targets),
-            )
+            part = part.mapped(itemgetter(0))
             inputs, targets, *_ = replicas.read(part, training=False)
             targets = in_floatx(targets) if scale is None else targets
             real = tf.cast(part.count > 0, tf.float64)

@@ -210,10 +210,7 @@ def stage(part: Slice, device: torch.device, copying: Any = None) -> Slice:
     if torch.is_tensor(leaves(part.inputs)[0]):
         return part
     if device.type == "cpu":
-        return part._replace(
-            inputs=map_columns(torch.from_numpy, part.inputs),
-            targets=map_columns(torch.from_numpy, part.targets),
-        )
+        return part.mapped(torch.from_numpy)
     computing = torch.cuda.current_stream(device)
 
     def copied(array: Any) -> Any:
@@ -222,20 +219,14 @@ def stage(part: Slice, device: torch.device, copying: Any = None) -> Slice:
         return tensor
 
     with torch.cuda.stream(copying):
-        staged = part._replace(
-            inputs=map_columns(copied, part.inputs), targets=map_columns(copied, part.targets)
-        )
+        staged = part.mapped(copied)
     copying.synchronize()
     return staged
 
 
 def step_of(part: Slice, index: int) -> Slice:
     """Return the slice of step `index` of a call."""
-    return part._replace(
-        inputs=map_columns(itemgetter(index), part.inputs),
-        targets=map_columns(itemgetter(index), part.targets),
-        step=part.step + index,
-    )
+    return part.mapped(itemgetter(index), step=part.step + index)
 
 
 def slices_of(part: Slice, parts: int) -> list[Slice]:
@@ -248,9 +239,8 @@ def slices_of(part: Slice, parts: int) -> list[Slice]:
         begin = min(start, max(part.count, 1) - 1)
         rows = slice(begin, begin + max(stop - start, 1))  # an empty part has one row, with weight 0
         slices.append(
-            part._replace(
-                inputs=map_columns(itemgetter(rows), part.inputs),
-                targets=map_columns(itemgetter(rows), part.targets),
+            part.mapped(
+                itemgetter(rows),
                 start=part.start + start,
                 count=stop - start,
                 first=part.first and index == 0,

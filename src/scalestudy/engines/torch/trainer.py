@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 
 from scalestudy.config.point import Point
-from scalestudy.data.columns import map_columns
 from scalestudy.data.loading.slices import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import explained
@@ -172,8 +171,8 @@ class TorchTrainer(KerasTrainer):
 
     @torch.no_grad()
     def statistics(self, call: Call) -> list[Any]:
-        part, model = self.stage(call[0], 0), self.task.model
-        inputs = scaled(map_columns(itemgetter(0), part.inputs), self._scale, self._dtype)
+        part, model = self.stage(call[0], 0).mapped(itemgetter(0)), self.task.model
+        inputs = scaled(part.inputs, self._scale, self._dtype)
         with kept(model, self._phases[self._phase].frozen), collecting() as moments:
             model(inputs, training=False)
         return [value * float(part.count > 0) for value in moments.sums(self.norms)]
@@ -267,12 +266,9 @@ class TorchEvaluation(Evaluation):
 
     @torch.no_grad()
     def sums(self, call: Call) -> list[Any]:
-        part = call[0]
-        inputs = scaled(map_columns(itemgetter(0), part.inputs), self._scale, self._floatx)
-        targets = map_columns(itemgetter(0), part.targets)
-        if self._scale is None:
-            targets = scaled(targets, None, self._floatx)
-        added = self.added(inputs, targets)
+        part = call[0].mapped(itemgetter(0))
+        targets = part.targets if self._scale is not None else scaled(part.targets, None, self._floatx)
+        added = self.added(scaled(part.inputs, self._scale, self._floatx), targets)
         total, *states = (tensor * float(part.count > 0) for tensor in added)
         return [total, total.new_full((), part.count), *states]
 
