@@ -36,10 +36,9 @@ VerboseOption = Annotated[
 AnswerOption = Annotated[Literal["table", "json"], typer.Option("--format", help="Output format.")]
 
 
-def format_option(*formats: str, more: str = "") -> Any:
+def format_option(*formats: str) -> Any:
     """The option `--format`; the first format is the default."""
-    text = ", ".join([*formats, *filter(None, [more])])
-    default = f"by the ending of --out, else {formats[0]}"
+    text, default = ", ".join(formats), f"by the ending of --out, else {formats[0]}"
     return typer.Option("--format", help=f"Output format: {text}.", metavar="FORMAT", show_default=default)
 
 

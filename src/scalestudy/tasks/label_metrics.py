@@ -58,9 +58,9 @@ def mean_of(values: Values, nothing: float) -> float:
     return float(np.nanmean(values)) if np.isfinite(values).any() else nothing
 
 
-def by_index(values: Values, first: int = 0) -> dict[int, float]:
-    """Return values by class index, counted from `first`, without NaN."""
-    return {index: float(value) for index, value in enumerate(values, first) if np.isfinite(value)}
+def by_index(values: Values) -> dict[int, float]:
+    """Return values by class index, without NaN."""
+    return {index: float(value) for index, value in enumerate(values) if np.isfinite(value)}
 
 
 class Overlap(ClassMetric):

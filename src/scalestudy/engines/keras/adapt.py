@@ -36,15 +36,15 @@ class Draw(NamedTuple):
 
 
 class RowNoise:
-    """Noise that is the same for a global batch on any number of workers. Engines implement `drawn`.
+    """A layer with the same noise for a global batch on any number of workers. Engines implement `drawn`.
 
     Numbers come from a counter-based stream (Philox; Salmon et al., SC11). A worker starts at the counter of
     the first sample of its slice and draws only its own rows.
     """
 
-    def draw_by(self, seed: int, index: int, *, spatial: bool = False) -> None:
-        """Set the run's seed and the layer's index; with `spatial`, draw one number per channel."""
-        self.seed, self.index, self.spatial = seed, index, spatial
+    def draw_by(self, seed: int, index: int) -> None:
+        """Set the run's seed and the layer's index."""
+        self.seed, self.index = seed, index
         digest = hashlib.sha256(f"dropout {seed} {index}".encode()).digest()
         self._key = int.from_bytes(digest[:8], "little")
 
@@ -54,23 +54,12 @@ class RowNoise:
         if worker.calls is not None:
             again = worker.calls[self.index]
             worker.calls[self.index] += 1
-        drawn = self.shape_of_draw(sample)
+        drawn = drawn_shape(self, sample)
         return Draw((self._key + again) % 2**64, -(-math.prod(drawn) // GROUP), drawn)
-
-    def shape_of_draw(self, sample: Sequence[Any]) -> list[Any]:
-        """Return the shape of the numbers drawn for a sample of this shape, channels last."""
-        return [1] * (len(sample) - 1) + list(sample[-1:]) if self.spatial else list(sample)
 
     def drawn(self, inputs: Any, worker: Working, *, normal: bool) -> Any:
         """Draw numbers for `inputs`, normally distributed or uniform in [0, 1); float32."""
         raise NotImplementedError
-
-
-class KerasRowNoise(RowNoise):
-    """A Keras layer that draws with `RowNoise`."""
-
-    def shape_of_draw(self, sample: Sequence[Any]) -> list[Any]:
-        return drawn_shape(self, sample)
 
     def call(self, inputs: Any, training: bool = False) -> Any:
         """Apply the noise to `inputs` (shape [B, ...]) in training."""
@@ -83,7 +72,7 @@ class KerasRowNoise(RowNoise):
 def draw_rows(layer: keras.layers.Layer, drawing: type[RowNoise], seed: int, index: int) -> None:
     """Make a Keras layer draw by rows with an engine's class `drawing`; see `RowNoise.draw_by`."""
     kind = type(layer)
-    layer.__class__ = type(kind.__name__, (KerasRowNoise, drawing, kind), {})
+    layer.__class__ = type(kind.__name__, (drawing, kind), {})
     layer.draw_by(seed, index)
 
 
