@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from scalestudy.engines.tensorflow import horovod_build
-from scalestudy.launch.describe import BuiltModel
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.status import study_status
 from scalestudy.store.records import Disturbance
@@ -254,7 +253,7 @@ def test_a_task_file_may_name_its_own_data(
 ) -> None:
     (study.parent / "mine.py").write_text("data = 'digits'\nkind = 'classes'\n")
     study.write_text('task = "mine.py"\n[sweep]\nworkers = 1\nseed = 0')
-    monkeypatch.setattr("scalestudy.app.weights.build_task", lambda *_: BuiltModel(1, ()))
+    monkeypatch.setattr("scalestudy.app.weights.build_task", lambda *_: ())
     assert call("run", study, "--no-report")[0] == 0
     assert launcher.points[0].data.source == "digits"
     (study.parent / "mine.py").write_text("kind = 'classes'\n")

@@ -113,11 +113,10 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     slurm(sbatch="echo 7")
     (queued.parent / "mine.py").write_text("data = 'digits'\nkind = 'classes'\n")
     queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
-    monkeypatch.setattr("scalestudy.app.weights.build_task", lambda *_: BuiltModel(1, ()))
+    monkeypatch.setattr("scalestudy.app.weights.build_task", lambda *_: ())
     call("data", "prepare", "digits")
     from scalestudy.data.split import stored_split
     from scalestudy.data.store.prepare import find_prepared
-    from scalestudy.launch.describe import BuiltModel
 
     stored_split(find_prepared(data_of("digits")), None, 0)  # type: ignore[arg-type]
     code, _, errors = call("submit", queued)

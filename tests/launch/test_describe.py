@@ -70,7 +70,7 @@ def task(tmp_path, monkeypatch):
 
 @pytest.mark.engine
 def test_building_a_model_fetches_its_weights_into_keras_folder(task, tmp_path, info):
-    assert describe.build_task(task, info).parameters == 650
+    describe.build_task(task, info)
     assert (tmp_path / "keras" / "datasets" / "head.weights").read_text() == "weights"
 
 

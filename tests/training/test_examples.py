@@ -42,7 +42,7 @@ def assert_trained_alike(one, other):
 
 def test_tabular_regression(sets, session, tmp_path):
     file, prepared = add(sets, tmp_path, "diabetes", read=EXAMPLES / "diabetes.py")
-    assert build_task(file, {"prepared": str(prepared.path)}).notes == ()
+    assert build_task(file, {"prepared": str(prepared.path)}) == ()
     settings = {"precision": "float64", "batch_size": 50, "learning_rate": 1e-5}
     made = [
         session(file, *workers, data="diabetes", **settings) for workers in (("single", 1), ("virtual", 3))

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.app.listener import Listener
 from scalestudy.config.catalog import is_ours, task_file
-from scalestudy.launch.describe import BuiltModel, build_task
+from scalestudy.launch.describe import build_task
 from scalestudy.launch.environments import starts
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import UserError
@@ -35,8 +35,8 @@ def fetch_weights(point: "Point", prepared: str, listener: Listener, *, again: b
     if stamp is None or (stamp.exists() and not again) or _cannot_build(point, listener):
         return
     with listener.progress(f"Building the model of {Path(task).name} once, for its weights"):
-        built = _build(point, prepared=prepared)
-    for note in built.notes:
+        notes = _build(point, prepared=prepared)
+    for note in notes:
         listener.note(note)
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.touch()
@@ -80,8 +80,8 @@ def refuse_missing_weights(point: "Point", prepared: str, command: str, listener
     )
 
 
-def _build(point: "Point", **more: str) -> BuiltModel:
-    asked = {**more, "train": point.train.model_dump(mode="json"), "engine": point.engine}
+def _build(point: "Point", **more: str) -> tuple[str, ...]:
+    asked: dict[str, Any] = {**more, "train": point.train.model_dump(mode="json"), "engine": point.engine}
     return build_task(point.task, asked, point.launch.progress_timeout, point.environment)
 
 

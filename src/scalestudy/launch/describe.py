@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from scalestudy.config.settings import LaunchSettings
 from scalestudy.data.child import ask
@@ -19,24 +19,12 @@ TIMEOUT = "Timeout ("
 """Text that faulthandler writes before the stacks of a process that exceeded its time."""
 
 
-class BuiltModel(NamedTuple):
-    """The result of building a task's model and trying it.
-
-    Attributes:
-        parameters: Number of parameters of the model.
-        notes: Likely mistakes in it.
-    """
-
-    parameters: int
-    notes: tuple[str, ...]
-
-
 def build_task(
     path: Path | str,
     info: dict[str, Any],
     within: float = PROGRESS_TIMEOUT,
     environment: str | None = None,
-) -> BuiltModel:
+) -> tuple[str, ...]:
     """Build the task's model once, download missing pretrained weights, and try it on two samples.
 
     Args:
@@ -45,6 +33,9 @@ def build_task(
             only what needs no data is checked.
         within: Time limit for importing the file in seconds.
         environment: Folder of the virtual environment to build it in; None for that of this process.
+
+    Returns:
+        Likely mistakes in it.
 
     Raises:
         UserError: If the model cannot be built or does not fit its data.
@@ -63,7 +54,7 @@ def build_task(
             if "Traceback" in answer.errors
             else "Find the code that ends the program, such as os._exit().",
         )
-    return BuiltModel(int(answer.message["parameters"]), tuple(answer.message["notes"]))
+    return tuple(answer.message["notes"])
 
 
 def _too_long(path: Path | str, errors: str, within: float) -> UserError:

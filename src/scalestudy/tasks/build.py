@@ -3,7 +3,7 @@
 Afterwards pretrained weights are in Keras's cache (KERAS_HOME), so no worker has to download them. A model
 that cannot be saved or does not fit its data is refused here, before a job waits in a queue. INFO is JSON:
 `prepared` (folder of the data set), `train` (training settings) and `engine`. Prints
-{"parameters": N, "notes": […]}, or an error. Without `prepared` nothing is built: only what needs no data is
+{"notes": […]}, likely mistakes, or an error. Without `prepared` nothing is built: only what needs no data is
 checked.
 """
 
@@ -24,7 +24,7 @@ from scalestudy.util.registry import loaded
 
 
 def build(path: str, info: str) -> dict[str, Any]:
-    """Build and try the model, and count its parameters; errors of the file propagate."""
+    """Build and try the model; errors of the file propagate."""
     settings = json.loads(info)
     engine = engine_traits(settings.get("engine", DEFAULT))
     os.environ.update(process_environment(os.environ, engine, gpus=(), quiet=True).values)
@@ -46,7 +46,7 @@ def build(path: str, info: str) -> dict[str, Any]:
     module = module_of(path)
     refuse_incomplete(module, resolved)
     if "prepared" not in settings:
-        return {"parameters": 0, "notes": []}
+        return {"notes": []}
     prepared = Prepared.open(settings["prepared"])
     data = DataInfo.of(prepared)
     limit_time(FETCHED_WITHIN)
@@ -56,12 +56,12 @@ def build(path: str, info: str) -> dict[str, Any]:
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
         prove_savable(task.model, f"{folder}/model.keras", task.definitions)
     if is_ours(path):
-        return {"parameters": task.model.count_params(), "notes": []}
+        return {"notes": []}
     outputs = forward(task, prepared, path)
     notes = notes_on(module, task, prepared, outputs)
     notes += note_on_weights(lambda: task_of(module_of(path), data, resolved).model, path)
     try_task(loaded(engine.implementation), task, prepared, outputs, path)
-    return {"parameters": task.model.count_params(), "notes": notes}
+    return {"notes": notes}
 
 
 if __name__ == "__main__":
