@@ -12,6 +12,7 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
+from scalestudy.config.point import Point
 from scalestudy.data.columns import leaves, map_columns
 from scalestudy.data.loading.slices import Slice
 from scalestudy.engines.context import Working, working
@@ -94,14 +95,11 @@ class Step:
         loss: Computes a worker's objective.
         optimizer: The optimizer.
         replicas: The workers.
-        bucket_bytes: Minimum bytes of a bucket of gradients; None for one bucket.
+        point: The point of the run.
         scaler: Scales float16 losses; disabled for other types.
         change: (gradients) -> gradients, applied before the update; None for none.
-        clip_norm: Largest global norm of the gradients, or None.
         statistics: The running statistics of batch normalisation in a PyTorch module.
         constrain: Applies the constraints of Keras's variables after the update.
-        accumulate: Number of micro-batches in which each worker computes its slice.
-        compression: Type in which gradients are summed over workers, as in `launch.compression`.
         local_steps: When workers average weights instead of gradients.
     """
 
@@ -110,32 +108,30 @@ class Step:
         loss: WorkerLoss,
         optimizer: ScheduledOptimizer,
         replicas: TorchReplicas,
+        point: Point,
         *,
-        bucket_bytes: int | None,
         scaler: torch.amp.GradScaler,
-        change: Callable[[list[Any]], list[Any]] | None = None,
-        clip_norm: float | None = None,
+        change: Callable[[list[Any]], list[Any]] | None,
         statistics: RunningStatistics,
-        constrain: Callable[[], None] = lambda: None,
-        accumulate: int = 1,
-        compression: str = "none",
-        local_steps: LocalSteps | None = None,
+        constrain: Callable[[], None],
+        local_steps: LocalSteps | None,
     ) -> None:
+        train, launch = point.train, point.launch
         self._loss: Any = loss
         self._optimizer, self._replicas, self._scaler = optimizer, replicas, scaler
         self._parameters, self._shared = list(loss.parameters()), loss.shared
-        self._change, self._clip_norm, self._constrain = change, clip_norm, constrain
-        self._statistics, self._accumulate, self._local_steps = statistics, accumulate, local_steps
+        self._change, self._clip_norm, self._constrain = change, train.clip_norm, constrain
+        self._statistics, self._accumulate, self._local_steps = statistics, train.accumulate, local_steps
         self._together = loss.synchronised
         if replicas.exchanges and local_steps is None:
             size = sum(parameter.nbytes for parameter in self._parameters)
             self._loss = DistributedDataParallel(
                 loss,
                 gradient_as_bucket_view=True,
-                bucket_cap_mb=min(size, bucket_bytes or size) / MIB,  # type: ignore[arg-type]
+                bucket_cap_mb=min(size, launch.bucket_bytes or size) / MIB,  # type: ignore[arg-type]
             )
-            if compression != "none":
-                self._loss.register_comm_hook(None, HOOKS[compression])
+            if launch.compression != "none":
+                self._loss.register_comm_hook(None, HOOKS[launch.compression])
 
     def __call__(self, part: Slice) -> Any:
         """Compute the step of a slice of tensors. Return the sum of its losses, a float64 tensor."""

@@ -99,8 +99,8 @@ class TorchTrainer(KerasTrainer):
                 )
 
     def _step(self, phase: Phase) -> Step:
-        task, model, variables, train = self.task, self.task.model, phase.variables, self._point.train
-        call = _compiled(model) if train.compile else model
+        task, model, variables = self.task, self.task.model, phase.variables
+        call = _compiled(model) if self._point.train.compile else model
 
         def losses(part: Slice) -> Any:
             # PyTorch's generators then give the same numbers after a resume, and to each worker others.
@@ -134,14 +134,11 @@ class TorchTrainer(KerasTrainer):
             loss,
             phase.optimizer,
             self._replicas,
-            bucket_bytes=self._point.launch.bucket_bytes,
+            self._point,
             scaler=self._scaler,
             change=change,
-            clip_norm=train.clip_norm,
             statistics=RunningStatistics(norms, self._replicas.size),
             constrain=constrain,
-            accumulate=train.accumulate,
-            compression=self._point.launch.compression,
             local_steps=self.local_steps,
         )
 
