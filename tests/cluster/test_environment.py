@@ -109,7 +109,7 @@ def test_messages_are_the_users_choice():
     assert level(parent={"TF_CPP_MIN_LOG_LEVEL": "0"}, quiet=True) == "0"
 
 
-KNOWN = [Gpu(index, uuid, "H100", "") for index, uuid in enumerate(["GPU-a", "GPU-b"])]
+KNOWN = [Gpu(index, uuid, "H100") for index, uuid in enumerate(["GPU-a", "GPU-b"])]
 
 
 @pytest.mark.parametrize(

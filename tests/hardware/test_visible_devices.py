@@ -6,7 +6,7 @@ from scalestudy.hardware.devices import Gpu, dealt, named, showing
 
 
 def gpus(*uuids):
-    return [Gpu(index, uuid, "H100", "") for index, uuid in enumerate(uuids)]
+    return [Gpu(index, uuid, "H100") for index, uuid in enumerate(uuids)]
 
 
 def visible(names):

@@ -45,7 +45,6 @@ class Card:
 
     uuid: str
     name: str = "NVIDIA H100"
-    bus: str = "00000000:07:00.0"
     memory: int = 80 * GIB
     used: int = GIB
     capability: tuple[int, int] = (9, 0)
@@ -143,9 +142,6 @@ class FakeNvml:
     def nvmlDeviceGetName(self, handle: Card) -> Any:
         return self._text(self._ask(handle, "nvmlDeviceGetName").name)
 
-    def nvmlDeviceGetPciInfo(self, handle: Card) -> Any:
-        return real.nvmlPciInfo_t(busId=self._ask(handle, "nvmlDeviceGetPciInfo").bus.encode())
-
     def nvmlDeviceGetMemoryInfo(self, handle: Card) -> Any:
         card = self._ask(handle, "nvmlDeviceGetMemoryInfo")
         return real.c_nvmlMemory_t(total=card.memory, free=card.memory - card.used, used=card.used)
@@ -202,7 +198,6 @@ def cards(count: int, **fields: Any) -> list[Card]:
     return [
         Card(
             uuid=f"GPU-{chr(97 + index)}{index}",
-            bus=f"00000000:{index + 7:02X}:00.0",
             **{"busy": 10 * index, **fields},
         )
         for index in range(count)

@@ -29,7 +29,6 @@ class Gpu:
             instance, that of its GPU.
         uuid: "GPU-…" or "MIG-…"; "" if NVML does not provide it.
         name: Product name.
-        bus: PCI address, such as "00000000:07:00.0".
         memory: Bytes of memory; None if NVML does not provide it.
         capability: CUDA compute capability, such as (9, 0); None if NVML does not provide it.
         cpus: Logical CPUs near it.
@@ -39,7 +38,6 @@ class Gpu:
     index: int
     uuid: str
     name: str
-    bus: str
     memory: int | None = None
     capability: tuple[int, int] | None = None
     cpus: tuple[int, ...] = ()
@@ -136,13 +134,11 @@ def _uuid(nvml: Library, handle: Handle) -> str:
 
 
 def _gpu(nvml: Library, handle: Handle, index: int, uuid: str) -> Gpu:
-    pci = ask(nvml, "nvmlDeviceGetPciInfo", handle)
     capability = ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
     whole = Gpu(
         index=index,
         uuid=uuid,
         name=text(ask(nvml, "nvmlDeviceGetName", handle, otherwise="GPU")),
-        bus="" if pci is None else text(pci.busId).upper(),
         memory=_memory(nvml, handle),
         capability=None if capability is None else (int(capability[0]), int(capability[1])),
         cpus=set_bits(ask(nvml, "nvmlDeviceGetCpuAffinity", handle, 64, otherwise=())),

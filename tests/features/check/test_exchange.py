@@ -53,7 +53,7 @@ def test_each_rank_takes_its_own_gpu(name, device, visible, shown):
 
 
 def test_each_rank_takes_its_own_gpu_by_uuid_where_it_is_known():
-    gpus = [Gpu(4, "GPU-a", "H100", ""), Gpu(5, "GPU-b", "H100", "")]
+    gpus = [Gpu(4, "GPU-a", "H100"), Gpu(5, "GPU-b", "H100")]
     visible = {"CUDA_VISIBLE_DEVICES": "4,5"}
     environment = trial_environment(
         collective("nccl"), ENGINE, placement(3), visible, device="gpu", local_rank=1, gpus=gpus
