@@ -21,9 +21,10 @@ from scalestudy.engines.group import Group, Joined, Replicas, join
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.hang_detection import EXIT_CODE
 from scalestudy.store.run_folder import RunFolder, write_point
+from scalestudy.training.callback_decisions import CallbackDecisions
 from scalestudy.training.devices import OwnPart
 from scalestudy.training.run import run
-from scalestudy.training.session import CallbackDecisions, Session
+from scalestudy.training.session import Session
 
 
 @pytest.fixture(scope="module")

@@ -1,38 +1,37 @@
 """The timed training loop of a run."""
 
 import itertools
-import math
 import socket
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, SupportsFloat
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.config.point import Point
-from scalestudy.data.loading.slices import Call, Indices, batches, epoch_order
+from scalestudy.data.loading.slices import Indices, batches, epoch_order
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import DeviceMark, Engine, Trainer
-from scalestudy.engines.group import Group, Joined
+from scalestudy.engines.base import Engine
+from scalestudy.engines.group import Joined
 from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
 from scalestudy.measure.usage import Usage
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.store.records import EpochRecord
+from scalestudy.training.callback_decisions import CallbackDecisions
 from scalestudy.training.checkpoint import (
     Position,
     digests,
-    equal_on_all_ranks,
     fingerprint,
     gathered,
     scattered,
 )
+from scalestudy.training.epoch_counters import EpochCounters
 from scalestudy.training.evaluation import Measured, measure, statistics_samples, summed
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
@@ -48,201 +47,6 @@ class Moment:
     steps: int
     samples: int
     seconds: float
-
-
-class CallInFlight(NamedTuple):
-    """A call that was given to a device: its begin and end there, its steps, and the wait for its input."""
-
-    began: DeviceMark
-    ended: DeviceMark
-    steps: int
-    wait: float
-
-
-IN_FLIGHT = 2
-"""Calls that a device is given in advance. More would only hold the memory of more batches."""
-
-
-class EpochCounters:
-    """Counters and timer of one epoch on this process. The timer is paused between `stop` and `start`.
-
-    Calls that return before they are computed are timed by the device. Input then counts as awaited only as
-    far as the device was idle meanwhile.
-
-    Attributes:
-        step: Steps done.
-        samples: Samples processed by all workers together.
-        loss: Sum of the losses of this process's workers, over all calls before the last `stop`.
-        waited: Part of `seconds` spent waiting for input.
-
-    Args:
-        times: Records the duration of every call.
-    """
-
-    def __init__(
-        self,
-        step: int = 0,
-        samples: int = 0,
-        loss: float = 0.0,
-        spent: float = 0.0,
-        waited: float = 0.0,
-        times: StepTimes | None = None,
-    ) -> None:
-        self.step, self.samples, self.loss, self.waited = step, samples, loss, waited
-        self._spent = spent
-        self._pending: list[SupportsFloat] = []
-        self._times = times
-        self._arrived: float | None = None
-        self._started: float | None = None
-        self._in_flight: deque[CallInFlight] = deque()
-        self._before: DeviceMark | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Training time so far."""
-        return self._spent + (0.0 if self._started is None else time.perf_counter() - self._started)
-
-    def start(self) -> None:
-        """Start the timer. The next input is requested now."""
-        self._started = self._asked = time.perf_counter()
-        self._waited_before = self.waited
-
-    def ask(self) -> None:
-        """Mark the moment at which the next input is requested."""
-        self._asked = now = time.perf_counter()
-        self._account(now)
-
-    def arrived(self) -> None:
-        """Mark the moment at which the requested input arrives."""
-        self._arrived = now = time.perf_counter()
-        self._wait = now - self._asked
-
-    def count(
-        self,
-        call: Call,
-        losses: SupportsFloat,
-        began: DeviceMark | None = None,
-        ended: DeviceMark | None = None,
-    ) -> None:
-        """Count a call that was given to the device; `losses` is converted to a number only in `stop`.
-
-        `began` and `ended` mark its place in the work of the device, if it may still be computing. Waits
-        until at most `IN_FLIGHT` calls are.
-        """
-        self._pending.append(losses)
-        self._steps = call[0].steps
-        if began is None or ended is None:
-            self.waited += self._wait
-        else:
-            self._arrived = None
-            self._in_flight.append(CallInFlight(began, ended, self._steps, self._wait))
-            while len(self._in_flight) > IN_FLIGHT:
-                self._await()
-        self.step += call[0].steps
-        self.samples += call[0].steps * call[0].total
-
-    def stop(self, clock: PhaseClock) -> None:
-        """Wait for the device and stop the timer."""
-        self._account(time.perf_counter())
-        while self._in_flight:
-            self._await()
-        self._before = None
-        for losses in self._pending:
-            self.loss += float(losses)
-        self._pending.clear()
-        spent, waited = self.seconds - self._spent, self.waited - self._waited_before
-        self._spent += spent
-        self._started = None
-        clock.add("input", waited)
-        clock.add("steps", spent - waited)
-
-    def _await(self) -> None:
-        """Wait for the earliest call in flight and record its duration, by the device's clock."""
-        call = self._in_flight.popleft()
-        call.ended.wait()
-        idle = math.inf if self._before is None else call.began.seconds_since(self._before)
-        waited = min(call.wait, max(idle, 0.0))
-        spent = call.ended.seconds_since(call.began)
-        if self._before is not None:
-            spent = call.ended.seconds_since(self._before) - waited
-        self.waited += waited
-        if self._times is not None:
-            self._times.add(call.steps, spent, waited)
-        self._before = call.ended
-
-    def _account(self, now: float) -> None:
-        """Record the duration of the call whose input arrived last, once."""
-        if self._times is not None and self._arrived is not None:
-            self._times.add(self._steps, now - self._arrived, self._wait)
-        self._arrived = None
-
-
-class CallbackDecisions:
-    """Runs a task's callbacks on rank 0 only, so that no file is written twice, and shares their decisions.
-
-    After each epoch all ranks receive from rank 0 whether to stop, the learning rate if a callback may set
-    it, and the weights, which a callback such as early stopping may have changed. They also receive the
-    rate before each epoch, where schedules set it, and the weights before the first epoch, where callbacks
-    restore them.
-    """
-
-    def __init__(self, trainer: Trainer, group: Group, *, epochs: int, steps: int) -> None:
-        self._trainer, self._group = trainer, group
-        self._active = trainer.has_callbacks
-        called = self._active and group.rank == 0
-        self._callbacks = trainer.callbacks(epochs=epochs, steps=steps) if called else None
-
-    def begin(self) -> None:
-        """Call `begin` of the callbacks, before training."""
-        if self._callbacks:
-            self._callbacks.begin()
-        if self._active:
-            self._agree(stop=False)
-            self._share_weights()
-
-    def epoch_begin(self, epoch: int) -> None:
-        """Call `epoch_begin` of the callbacks for `epoch`, counted from 0."""
-        if self._callbacks:
-            self._callbacks.epoch_begin(epoch)
-        if self._active:
-            self._agree(stop=False)
-
-    def batch_end(self, step: int) -> None:
-        """Call `batch_end` of the callbacks, after the call that ends with step `step` of the epoch."""
-        if self._callbacks:
-            self._callbacks.batch_end(step)
-
-    def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
-        """Call `epoch_end` of the callbacks. Return whether all ranks must stop."""
-        if self._active:
-            self._trainer.average()  # callbacks read and may store the weights of all workers
-        stop = self._callbacks.epoch_end(epoch, logs) if self._callbacks else False
-        if self._active:
-            stop = self._agree(stop)
-            self._share_weights()
-        return stop
-
-    def end(self, logs: dict[str, float]) -> None:
-        """Call `end` of the callbacks, after training."""
-        if self._callbacks:
-            self._callbacks.end(logs)
-        if self._active:
-            self._share_weights()
-
-    def _agree(self, stop: bool) -> bool:
-        rate = self._trainer.rate
-        mine = np.zeros(2, np.float64)
-        if self._group.rank == 0:
-            mine[:] = stop, rate or 0.0
-        asked, agreed = self._group.host_sum(mine)
-        if rate is not None and self._group.rank != 0:
-            self._trainer.set_rate(float(agreed))
-        return bool(asked)
-
-    def _share_weights(self) -> None:
-        """Give every rank the values of rank 0 if a callback has changed any; most callbacks change none."""
-        if self._group.size > 1 and not equal_on_all_ranks(self._trainer, self._group):
-            self._trainer.share()
 
 
 LONGEST_HOST = 255

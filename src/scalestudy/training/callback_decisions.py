@@ -1,0 +1,75 @@
+"""A task's callbacks, which run on rank 0 and decide for all ranks."""
+
+import numpy as np
+
+from scalestudy.engines.base import Trainer
+from scalestudy.engines.group import Group
+from scalestudy.training.checkpoint import equal_on_all_ranks
+
+
+class CallbackDecisions:
+    """Runs a task's callbacks on rank 0 only, so that no file is written twice, and shares their decisions.
+
+    After each epoch all ranks receive from rank 0 whether to stop, the learning rate if a callback may set
+    it, and the weights, which a callback such as early stopping may have changed. They also receive the
+    rate before each epoch, where schedules set it, and the weights before the first epoch, where callbacks
+    restore them.
+    """
+
+    def __init__(self, trainer: Trainer, group: Group, *, epochs: int, steps: int) -> None:
+        self._trainer, self._group = trainer, group
+        self._active = trainer.has_callbacks
+        called = self._active and group.rank == 0
+        self._callbacks = trainer.callbacks(epochs=epochs, steps=steps) if called else None
+
+    def begin(self) -> None:
+        """Call `begin` of the callbacks, before training."""
+        if self._callbacks:
+            self._callbacks.begin()
+        if self._active:
+            self._agree(stop=False)
+            self._share_weights()
+
+    def epoch_begin(self, epoch: int) -> None:
+        """Call `epoch_begin` of the callbacks for `epoch`, counted from 0."""
+        if self._callbacks:
+            self._callbacks.epoch_begin(epoch)
+        if self._active:
+            self._agree(stop=False)
+
+    def batch_end(self, step: int) -> None:
+        """Call `batch_end` of the callbacks, after the call that ends with step `step` of the epoch."""
+        if self._callbacks:
+            self._callbacks.batch_end(step)
+
+    def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
+        """Call `epoch_end` of the callbacks. Return whether all ranks must stop."""
+        if self._active:
+            self._trainer.average()  # callbacks read and may store the weights of all workers
+        stop = self._callbacks.epoch_end(epoch, logs) if self._callbacks else False
+        if self._active:
+            stop = self._agree(stop)
+            self._share_weights()
+        return stop
+
+    def end(self, logs: dict[str, float]) -> None:
+        """Call `end` of the callbacks, after training."""
+        if self._callbacks:
+            self._callbacks.end(logs)
+        if self._active:
+            self._share_weights()
+
+    def _agree(self, stop: bool) -> bool:
+        rate = self._trainer.rate
+        mine = np.zeros(2, np.float64)
+        if self._group.rank == 0:
+            mine[:] = stop, rate or 0.0
+        asked, agreed = self._group.host_sum(mine)
+        if rate is not None and self._group.rank != 0:
+            self._trainer.set_rate(float(agreed))
+        return bool(asked)
+
+    def _share_weights(self) -> None:
+        """Give every rank the values of rank 0 if a callback has changed any; most callbacks change none."""
+        if self._group.size > 1 and not equal_on_all_ranks(self._trainer, self._group):
+            self._trainer.share()
