@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from scalestudy.hardware.process import leave
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from scalestudy.util.registry import Registry
 
@@ -264,8 +265,4 @@ def _load_own_libraries() -> None:
 
 if __name__ == "__main__":
     _load_own_libraries()
-    code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # TensorFlow's and Horovod's threads may still wait for peers that have already left.
-    os._exit(code)
+    leave(main(sys.argv[1:]))

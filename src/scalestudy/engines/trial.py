@@ -13,7 +13,6 @@ sends a signal if a rank stalls.
 """
 
 import json
-import os
 import statistics
 import sys
 import time
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Group, join
+from scalestudy.hardware.process import leave
 from scalestudy.measure.bandwidth import too_slow
 from scalestudy.plugins.engines import EngineTraits, collective
 from scalestudy.util.errors import RunError
@@ -61,10 +61,7 @@ def start(trial: ExchangeTrial, traits: EngineTraits) -> None:
     except Exception:
         traceback.print_exc()
         code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Threads of the framework may still wait for ranks that have already exited.
-    os._exit(code)
+    leave(code)
 
 
 def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> int:

@@ -7,6 +7,7 @@ import time
 import traceback
 from pathlib import Path
 
+from scalestudy.hardware.process import leave
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import raised_at, user_frame
 
@@ -102,8 +103,4 @@ def _has_own_loop() -> bool:
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Threads of TensorFlow and Horovod may still wait for peers that have already left.
-    os._exit(code)
+    leave(main(sys.argv[1:]))
