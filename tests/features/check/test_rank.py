@@ -18,6 +18,7 @@ from scalestudy.features.check.rank import check_here, run
 from scalestudy.features.check.report import TOPICS, Plan, WritableFolder, read_report, write_plan
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.workers import WorkerProcesses, worker_command
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError
 
 QUICK = tuple(topic for topic in TOPICS if topic in ("versions", "builds", "collectives", "bandwidth"))
@@ -57,7 +58,7 @@ def test_a_rank_that_never_starts_is_named_within_the_limit(tmp_path):
     plan = Plan(workers=2, skip=(*QUICK, "cores"), start_limit=0.2)
     write_plan(tmp_path, plan)
     with reserve.ports(4) as port:
-        command = worker_command(tmp_path, 0, 2, port, [], os.environ, tmp_path / "logs" / "rank-0.log")
+        command = worker_command(RunFolder(tmp_path), 0, 2, port, [], os.environ)
         with WorkerProcesses([command]) as workers:
             deadline = time.monotonic() + 600
             while workers.running() and time.monotonic() < deadline:
@@ -96,8 +97,7 @@ def test_a_rank_that_stops_answering_is_named(tmp_path):
     write_plan(folder, Plan(workers=2, slack=0.5, start_limit=5, skip=("versions", "folders", "cores")))
     with reserve.ports(4) as port:
         first, second = (
-            worker_command(folder, rank, 2, port, [], os.environ, folder / "logs" / f"rank-{rank}.log")
-            for rank in range(2)
+            worker_command(RunFolder(folder), rank, 2, port, [], os.environ) for rank in range(2)
         )
         with WorkerProcesses([second]) as stopped:
             while not (folder / "ranks" / "1.json").exists():

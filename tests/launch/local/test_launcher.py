@@ -114,8 +114,8 @@ def workers(monkeypatch: pytest.MonkeyPatch):
     """Make each worker run this program."""
 
     def be(program: str) -> None:
-        def command(run, rank, size, port, cpus, environment, log) -> Command:
-            return Command([sys.executable, "-c", program], dict(os.environ), (), log, run)
+        def command(run, rank, size, port, cpus, environment) -> Command:
+            return Command([sys.executable, "-c", program], dict(os.environ), (), run.log(rank), run.path)
 
         monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
 
@@ -311,8 +311,8 @@ def test_an_interrupt_stays_one_where_it_cannot_be_written_down(folder, workers)
 
 
 def test_a_worker_that_cannot_be_started_is_the_end_of_its_point_alone(folder, monkeypatch):
-    def command(run, rank, size, port, cpus, environment, log) -> Command:
-        return Command(["/no/such/python"], {}, (), log, run)
+    def command(run, rank, size, port, cpus, environment) -> Command:
+        return Command(["/no/such/python"], {}, (), run.log(rank), run.path)
 
     monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
     steps = list(LOCAL.start(folder, folder.points(), Options()))
@@ -380,9 +380,9 @@ def test_each_worker_is_given_cores_near_its_gpu(gpus, tmp_path, monkeypatch, st
     text = f'task = "cnn"\n[sweep]\nstrategy = "{strategy}"\nworkers = {workers}\nseed = 0\n'
     study, given = parse_study(text, Path("study.toml")), {}
 
-    def command(run, rank, size, port, cpus, environment, log) -> Command:
+    def command(run, rank, size, port, cpus, environment) -> Command:
         given[rank] = [cpu - FIRST for cpu in cpus]
-        return Command([sys.executable, "-c", ""], dict(os.environ), (), log, run)
+        return Command([sys.executable, "-c", ""], dict(os.environ), (), run.log(rank), run.path)
 
     monkeypatch.setattr("scalestudy.launch.local.workers.worker_command", command)
     points = LOCAL.points(study, Options())

@@ -226,7 +226,7 @@ def test_workers_see_the_reserved_gpus_and_are_held_to_them_and_a_launcher_tells
     nvml(*cards(2))
     given = []
 
-    def command(run, rank, size, port, cpus, environment, log):
+    def command(run, rank, size, port, cpus, environment):
         given.append(environment)
         raise OSError("enough")
 
@@ -250,7 +250,7 @@ def test_on_cpus_workers_are_promised_nothing(nvml, folder, monkeypatch):
     nvml()
     given = []
 
-    def command(run, rank, size, port, cpus, environment, log):
+    def command(run, rank, size, port, cpus, environment):
         given.append(environment)
         raise OSError("enough")
 

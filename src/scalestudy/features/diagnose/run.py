@@ -261,7 +261,7 @@ def _apart(
         if place.gpus:
             variables |= devices.showing([place.gpus[worker]]) | assignment([place.gpus[worker]])
         cpus = share(place.cpus, worker, count)
-        commands.append(worker_command(run.path, 0, 1, place.port, cpus, variables, run.log(0)))
+        commands.append(worker_command(run, 0, 1, place.port, cpus, variables))
         runs.append(run)
     _attempt(runs, [0] * count, commands, on_blocks)
     return tuple(times for run in runs for times in _times(run))

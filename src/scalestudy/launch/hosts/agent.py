@@ -122,7 +122,7 @@ def _commands(start: WorkersStart, cpus: Sequence[int], environment: Mapping[str
     commands = []
     for local_rank, rank in enumerate(start.ranks):
         own = share(cpus, local_rank, count)
-        command = worker_command(run.path, rank, size, start.port, own, environment, run.log(rank))
+        command = worker_command(run, rank, size, start.port, own, environment)
         variables = {**command.environment, **place, "LOCAL_RANK": str(local_rank)}
         commands.append(started_in(start.environment, replace(command, environment=variables)))
     return commands

@@ -245,13 +245,12 @@ def worker_commands(
 ) -> list[Command]:
     """Return the commands of all workers of a run, by rank; `cpus` are the cores of all workers."""
     return [
-        worker_command(run.path, rank, size, port, share(cpus, rank, size), environment, run.log(rank))
-        for rank in range(size)
+        worker_command(run, rank, size, port, share(cpus, rank, size), environment) for rank in range(size)
     ]
 
 
 def worker_command(
-    run: Path, rank: int, size: int, port: int, cpus: Sequence[int], environment: Mapping[str, str], log: Path
+    run: RunFolder, rank: int, size: int, port: int, cpus: Sequence[int], environment: Mapping[str, str]
 ) -> Command:
     """Return the command of one worker of `size`, whose place is given by torchrun's variables."""
     values = {key: value for key, value in environment.items() if not key.startswith(FOREIGN)}
@@ -270,8 +269,9 @@ def worker_command(
         values["PYTHONPATH"] = os.pathsep.join(
             os.path.abspath(p) for p in values["PYTHONPATH"].split(os.pathsep)
         )
-    arguments = [sys.executable, "-m", modules.WORKER, str(run.absolute())]
-    return Command(arguments, values, cpus, log.absolute(), run.absolute())
+    folder = run.path.absolute()
+    arguments = [sys.executable, "-m", modules.WORKER, str(folder)]
+    return Command(arguments, values, cpus, run.log(rank).absolute(), folder)
 
 
 def share(cpus: Sequence[int], rank: int, processes: int) -> list[int]:
