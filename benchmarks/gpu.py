@@ -32,7 +32,7 @@ from scalestudy.data.store.prepare import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.hardware import cores, devices
-from scalestudy.launch.local.run import run_point
+from scalestudy.launch.local.run import run_steps
 from scalestudy.store.study_folder import StudyFolder
 
 HERE = Path(__file__).parent
@@ -277,10 +277,11 @@ def errand_of(way: str, point: Point, model: Model, prepared: Prepared, arrays: 
 
 def ours(store: StudyFolder, point: Point) -> tuple[float, dict[str, float]]:
     """Steady throughput of a real run, and its phases in seconds."""
-    outcome = run_point(store, point)
-    result = store.runs(point.name)[-1].result()
-    if not outcome.ok or result is None or result.throughput is None:
-        sys.exit(f"{point.name} failed: {outcome.failure}")
+    for _ in run_steps(store, point):
+        pass
+    run = store.runs(point.name)[-1]
+    if (result := run.result()) is None or result.throughput is None:
+        sys.exit(f"{point.name} failed: {run.failure()}")
     return result.throughput, result.phases
 
 

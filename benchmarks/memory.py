@@ -18,9 +18,8 @@ from scalestudy.config.settings import DataSettings
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from scalestudy.launch.local.run import run_point
-from scalestudy.store.records import Progress
-from scalestudy.store.study_folder import RunFolder, StudyFolder
+from scalestudy.launch.local.run import run_steps
+from scalestudy.store.study_folder import StudyFolder
 
 STUDY = """
 task = "linear.py"
@@ -79,15 +78,11 @@ def main() -> None:
         print(f"prepared inputs: {size / 2**20:.1f} MiB (as float32: {size * 4 / 2**20:.1f} MiB a worker)")
         for point in points:
             seen = (0, 0)
-
-            def watch(run: RunFolder, progress: Progress | None) -> None:
-                nonlocal seen
-                if progress is not None and progress.epoch >= 2:
+            for _ in run_steps(store, point.with_files(str(prepared.path), str(split.path))):
+                run = store.runs(point.name)[-1]
+                if (progress := run.progress()) is not None and progress.epoch >= 2:
                     seen = max(seen, pages(array), key=lambda pair: pair[1])
-
-            ready = point.with_files(str(prepared.path), str(split.path))
-            outcome = run_point(store, ready, watch=watch)
-            assert outcome.ok, outcome.failure
+            assert run.result(), run.failure()
             print(
                 f"{point.workers} workers: held by the node {seen[1] / size:.2f} x the set (Pss), "
                 f"seen by its processes {seen[0] / size:.2f} x (Rss)",

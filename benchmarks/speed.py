@@ -25,7 +25,7 @@ from scalestudy.data.store.prepare import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.hardware import cores
-from scalestudy.launch.local.run import run_point
+from scalestudy.launch.local.run import run_steps
 from scalestudy.store.study_folder import StudyFolder
 
 HERE = Path(__file__).parent
@@ -96,10 +96,11 @@ def measure(task: str, folder: Path, rounds: int) -> None:
             found.setdefault(f"keras {workers}", []).append(max(both))
             found.setdefault(f"keras by default {workers}", []).append(both[0])
         for name, point in ours.items():
-            outcome = run_point(store, point)
-            result = store.runs(point.name)[-1].result()
-            if not outcome.ok or result is None or result.throughput is None:
-                sys.exit(f"{name} failed: {outcome.failure}")
+            for _ in run_steps(store, point):
+                pass
+            run = store.runs(point.name)[-1]
+            if (result := run.result()) is None or result.throughput is None:
+                sys.exit(f"{name} failed: {run.failure()}")
             found.setdefault(name, []).append(result.throughput)
             phases[name] = result.phases
         print(f"{task}, round {number + 1} of {rounds}: samples/s", _line(found), flush=True)

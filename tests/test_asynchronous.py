@@ -10,13 +10,13 @@ import psutil
 import pytest
 
 from data_settings import data_of
+from local_run import run_point
 from paths import SMALL_UNET
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.run import run_point
 from scalestudy.store.study_folder import StudyFolder
 
 pytestmark = pytest.mark.engine
@@ -58,9 +58,8 @@ def points(prepared, tmp_path, monkeypatch):
     return make
 
 
-def run_of(folder, point, watch=None):
-    outcome = run_point(folder, point, watch=watch)
-    return outcome, folder.runs(point.name)[-1]
+def run_of(folder, point, *watch):
+    return run_point(folder, point, *watch), folder.runs(point.name)[-1]
 
 
 def process_of(run, rank: int) -> psutil.Process | None:
@@ -70,8 +69,8 @@ def process_of(run, rank: int) -> psutil.Process | None:
 
 def test_one_worker_of_a_server_computes_what_plain_training_does_bit_for_bit(points):
     folder, made = points(["single", "parameter-server"], [1])
-    (_, plain), (outcome, served) = (run_of(folder, point) for point in made)
-    assert outcome.ok, outcome.failure
+    (_, plain), (failure, served) = (run_of(folder, point) for point in made)
+    assert failure is None
     one, other = plain.result(), served.result()
     assert other.weights_digest == one.weights_digest
     assert (other.validation, other.updates, other.global_batch) == (one.validation, one.updates, 3)
@@ -98,10 +97,10 @@ def test_a_lost_worker_is_survived_and_counted_and_a_lost_server_is_not(points):
         elif len(ended) == 1 and epochs >= 4 and run.causes():
             end(run, 2)
 
-    outcome, run = run_of(folder, point, watch)
+    failure, run = run_of(folder, point, watch)
     assert {0, 2} <= {cause.rank for cause in run.causes()}
-    assert (outcome.failure.rank, outcome.failure.signal) == (2, "SIGKILL")
-    assert "parameter server" in outcome.failure.reason
+    assert (failure.rank, failure.signal) == (2, "SIGKILL")
+    assert "parameter server" in failure.reason
     assert not any(psutil.pid_exists(sign.pid) for sign in run.signs())
 
 
@@ -112,8 +111,8 @@ def test_a_run_that_was_asked_to_stop_goes_on_and_is_done_by_the_others_if_a_wor
         if progress is None:  # as soon as the run exists: its epochs may be shorter than a look at it
             run.ask_to_stop()
 
-    outcome, run = run_of(folder, point, stop)
-    assert not outcome.ok and outcome.failure.rank is None and run.checkpoint.exists()
+    failure, run = run_of(folder, point, stop)
+    assert failure.rank is None and run.checkpoint.exists()
     left = time.monotonic() + 600
     while any(psutil.pid_exists(sign.pid) for sign in run.signs()):
         assert time.monotonic() < left
@@ -126,8 +125,8 @@ def test_a_run_that_was_asked_to_stop_goes_on_and_is_done_by_the_others_if_a_wor
             ended.append(process_of(run, 1).pid)
             os.kill(ended[0], signal.SIGKILL)
 
-    outcome, again = run_of(folder, point, end)
-    assert outcome.ok, outcome.failure
+    failure, again = run_of(folder, point, end)
+    assert failure is None
     result = again.result()
     assert (again, result.restarts, result.workers_lost, result.workers, result.epochs) == (run, 1, 1, 2, 6)
     assert result.updates == 6 * len(range(0, 28, 3))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from data_settings import data_of
+from local_run import run_point
 from paths import SMALL_UNET
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
@@ -18,7 +19,6 @@ from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local import reserve
-from scalestudy.launch.local.run import run_point
 from scalestudy.store.records import EpochRecord, Result
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.training.checkpoint import Position
@@ -81,7 +81,7 @@ class Runs:
             if progress is None or progress.updated > started:
                 watch(run, progress)
 
-        return run_point(self.folder, self.point, watch=fresh)
+        return run_point(self.folder, self.point, fresh)
 
     def only_run(self):
         (run,) = self.folder.runs(self.point.name)
@@ -131,7 +131,7 @@ def undisturbed(tmp_path_factory, cache):
     def of(strategy: str) -> list:
         if strategy not in known:
             runs = Runs(tmp_path_factory.mktemp("whole") / "r", cache, strategy)
-            assert runs.run().ok
+            assert runs.run() is None
             known[strategy] = learnt(runs.only_run().result(), runs.only_run().epochs())
         return known[strategy]
 
@@ -141,9 +141,7 @@ def undisturbed(tmp_path_factory, cache):
 @pytest.mark.parametrize("strategy", SEVERAL)
 def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(tmp_path, cache, undisturbed, strategy):
     runs = Runs(tmp_path / "r", cache, strategy)
-    outcome = runs.run(stop_before_the_first_step)
-    assert not outcome.ok
-    assert "stopped on request" in outcome.failure.reason
+    assert "stopped on request" in runs.run(stop_before_the_first_step).reason
     run = runs.only_run()
     position = position_of(run)
     assert (position.epoch, position.restarts) == (0, 0)
@@ -153,7 +151,7 @@ def test_a_run_stopped_within_an_epoch_ends_as_if_it_had_not_been(tmp_path, cach
     assert len(logs) == 2
     assert all("stopped on request in epoch 1" in log.read_text() for log in logs)
 
-    assert runs.run().ok
+    assert runs.run() is None
     run = runs.only_run()
     result = run.result()
     assert learnt(result, run.epochs()) == undisturbed(strategy)
@@ -190,7 +188,7 @@ def test_a_run_interrupted_after_its_checkpoint_repeats_what_came_after_and_coun
     with pytest.raises(KeyboardInterrupt):
         runs.run(interrupt_after_two_epochs)
     assert len(runs.only_run().epochs()) >= 2
-    assert runs.run().ok
+    assert runs.run() is None
     run = runs.only_run()
     assert learnt(run.result(), run.epochs()) == undisturbed("single")
     assert run.result().restarts == 2  # both resumed from the same checkpoint
@@ -200,7 +198,7 @@ def test_a_torn_checkpoint_is_named_and_the_run_begins_again(tmp_path, left, und
     runs = left(tmp_path / "r")
     run = runs.only_run()
     run.checkpoint.write_bytes(run.checkpoint.read_bytes()[:100])
-    assert runs.run().ok
+    assert runs.run() is None
     assert runs.only_run().result().restarts == 0
     assert "is ignored: it cannot be read" in run.log(0).read_text()
     assert learnt(run.result(), run.epochs()) == undisturbed("single")

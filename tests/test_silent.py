@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from data_settings import data_of
+from local_run import run_point
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from scalestudy.launch.local.run import run_point
 from scalestudy.store.study_folder import StudyFolder
 
 pytestmark = pytest.mark.engine
@@ -42,9 +42,9 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         prepared = prepare(data_of("digits", cache=tmp_path.parent / "prepared"))
         point = point.with_files(str(prepared.path), str(stored_split(prepared, 0.2, 0).path))
         folder = StudyFolder.create_or_open(tmp_path / "results", study, [point], text)
-        outcome = run_point(folder, point, watch=watch)
+        failure = run_point(folder, point, watch)
         (run,) = folder.runs(point.name)
-        return outcome.failure, run
+        return failure, run
 
     return run
 

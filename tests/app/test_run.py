@@ -9,7 +9,7 @@ from scalestudy.app.follow import stay
 from scalestudy.app.listener import Listener
 from scalestudy.app.run import Interrupted, run_study, submit_study
 from scalestudy.app.survey import Request, request_of
-from scalestudy.launch.base import Note, Options, Overview
+from scalestudy.launch.base import Moved, Note, Options, Overview
 from scalestudy.launch.queue.base import JobView, QueueRefused
 from scalestudy.launch.slurm import SLURM
 from scalestudy.store.records import Progress
@@ -43,7 +43,7 @@ def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
                 run.write_progress(
                     Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=time.time())
                 )
-                yield run
+                yield Moved(point.name)
         except (KeyboardInterrupt, GeneratorExit):
             notes.append(point.name)
             raise

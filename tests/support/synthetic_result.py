@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from scalestudy.config.point import Point
-from scalestudy.launch.local.run import RunOutcome
+from scalestudy.launch.base import Moved
 from scalestudy.store.records import Disturbance, EpochRecord, Failure, Progress, Result, Timing
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
@@ -91,25 +91,22 @@ class FakeLauncher:
         self.quality: Callable[[Point], float] = lambda point: 0.75
         self.wall: Callable[[Point], float] = lambda point: 5.0
 
-    def __call__(self, folder: StudyFolder, point: Point, hold: object = None) -> Iterator[RunFolder]:
+    def __call__(self, folder: StudyFolder, point: Point, hold: object = None) -> Iterator[Moved]:
         self.points.append(point)
         run = folder.new_run(point)
-        yield run
+        yield Moved(point.name)
         run.write_progress(Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=0.0))
-        yield run
+        yield Moved(point.name)
         if point.name == self.interrupt:
             run.write_failure(Failure(rank=None, exit_code=None, reason="interrupted by the user"))
             raise KeyboardInterrupt
         self.ran.append(point.name)
-        failure = None
         if point.name in self.fail:
             reason = "rank 1 ended with exit code 3"
-            failure = Failure(rank=1, exit_code=3, reason=reason, tail=["last words"])
-            run.write_failure(failure)
+            run.write_failure(Failure(rank=1, exit_code=3, reason=reason, tail=["last words"]))
         else:
             finish(run, self.quality(point), self.wall(point))
             if point.name in self.disturb:
                 run.write_disturbance(Disturbance(share=0.5, programs="python of ada"))
             run.write_checksums()
-        yield run
-        return RunOutcome(point, failure is None, failure)
+        yield Moved(point.name)

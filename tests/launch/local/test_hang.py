@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from local_run import run_point
 from paths import SUPPORT
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.launch.local import run as launcher
-from scalestudy.launch.local.run import run_point
 from scalestudy.measure import hang_detection
 from scalestudy.measure.hang_detection import EXIT_CODE, HangDetector
 from scalestudy.store.study_folder import StudyFolder
@@ -45,13 +45,11 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (point,) = expand(study, gpus=0, cores=8)
         folder = StudyFolder.create_or_open(tmp_path / "results", study, [point], text)
         pids: set[int] = set()
-        outcome = run_point(
-            folder, point, watch=lambda run, progress: pids.update(s.pid for s in run.signs())
-        )
+        failure = run_point(folder, point, lambda run, progress: pids.update(s.pid for s in run.signs()))
         assert len(pids) == point.processes
         assert not [pid for pid in pids if psutil.pid_exists(pid)]
         (run,) = folder.runs(point.name)
-        return outcome.failure, run
+        return failure, run
 
     return run
 

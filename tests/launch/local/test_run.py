@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from local_run import run_point
 from scalestudy.cluster.secret import SECRET
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
@@ -23,12 +24,12 @@ from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedLaunch
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.hardware.memory import oom_kills
+from scalestudy.launch.base import Moved
 from scalestudy.launch.local.reserve import NETWORK, private_run
 from scalestudy.launch.local.run import (
     failure_of_end,
     gone,
     interrupted_run,
-    run_point,
     unable,
     what_is_kept,
     write_down,
@@ -141,11 +142,11 @@ def test_heartbeats_are_removed_once_a_run_is_done(folder, point, monkeypatch, f
         run.write_sign(
             Sign(rank=0, host="here", pid=1, phase="step", marks=1, moved=1.0, due=60.0, written=1.0)
         )
-        yield run
+        yield Moved(point.name)
         return failure
 
     monkeypatch.setattr("scalestudy.launch.local.run._attempt", attempt)
-    assert run_point(folder, point).ok is (failure is None)
+    assert run_point(folder, point) == failure
     (run,) = folder.runs(point.name)
     assert bool(run.signs()) is (failure is not None)
 

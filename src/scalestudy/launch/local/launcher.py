@@ -1,8 +1,6 @@
 """The local launcher, which runs one point after another on this machine."""
 
-import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 
 from scalestudy.config.expand import expand
@@ -10,11 +8,10 @@ from scalestudy.config.file import Study
 from scalestudy.config.point import Point
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
-from scalestudy.launch.base import Moved, Note, Options, Overview, Step, UnrecordedFailure
+from scalestudy.launch.base import Note, Options, Overview, Step
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.local import run
 from scalestudy.plugins.launchers import DEFAULT
-from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
@@ -41,10 +38,6 @@ def points_here(study: Study) -> list[Point]:
         capability=devices.lowest_capability(),
         node_gpus=devices.gpus_of_node(),
     )
-
-
-TELL_EVERY = 5.0
-"""Seconds after which a `Moved` is yielded for a run without new progress: it may hang."""
 
 
 class LocalLauncher:
@@ -86,12 +79,7 @@ class LocalLauncher:
         yield from self.notes(points)
         with run.terminable():
             for point in points:
-                # Closing it ends the workers and records in the run that it was interrupted.
-                with closing(run.run_steps(folder, point, self.hold)) as steps:
-                    outcome = yield from _moves(point, steps)
-                if outcome.failure is not None and not outcome.written:
-                    yield UnrecordedFailure(point.name, outcome.failure)
-                yield Moved(point.name)
+                yield from run.run_steps(folder, point, self.hold)
                 if run.STOP.number:
                     raise KeyboardInterrupt
 
@@ -118,29 +106,6 @@ class LocalLauncher:
             cores_held = f"{cpus} core{'s' * (cpus != 1)} per worker"
             yield f"{point.name}  {status.state}  {batch}, {length}, {cores_held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
-
-
-def _moves(
-    point: Point, steps: Generator[RunFolder | Note, None, run.RunOutcome]
-) -> Generator[Step, None, run.RunOutcome]:
-    """Yield notes while the run waits for GPUs, then a step at each new progress; return the outcome."""
-    last, seen = float("-inf"), -1.0
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as end:
-            outcome: run.RunOutcome = end.value
-            return outcome
-        if isinstance(step, Note):
-            yield step
-            continue
-        try:
-            written = (step.path / "progress.json").stat().st_mtime
-        except OSError:
-            written = 0.0
-        if written != seen or time.monotonic() - last >= TELL_EVERY:
-            last, seen = time.monotonic(), written
-            yield Moved(point.name)
 
 
 LOCAL = LocalLauncher()

@@ -7,12 +7,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 
 from scalestudy.config.point import Point
 from scalestudy.hardware import cores as machine_cores
 from scalestudy.hardware.memory import oom_kills
-from scalestudy.launch.base import Note
+from scalestudy.launch.base import Moved, Note, UnrecordedFailure
 from scalestudy.launch.failures import deciding, failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.local.reserve import granted, reserved_gpus
 from scalestudy.launch.local.workers import (
@@ -23,7 +22,7 @@ from scalestudy.launch.local.workers import (
     worker_commands,
 )
 from scalestudy.measure.hang_detection import HangDetector
-from scalestudy.store.records import Cause, Disturbance, Failure, Progress
+from scalestudy.store.records import Cause, Disturbance, Failure
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError
@@ -150,24 +149,6 @@ class StopSignal:
 STOP = StopSignal()
 
 
-@dataclass(frozen=True)
-class RunOutcome:
-    """How a run ended.
-
-    Attributes:
-        point: The point.
-        ok: Whether the run has a result.
-        failure: Why it has none.
-        written: Whether the failure was recorded in the run's folder; not on a full disk, or if the folder
-            was removed.
-    """
-
-    point: Point
-    ok: bool
-    failure: Failure | None = None
-    written: bool = True
-
-
 BUSY = 0.1
 """Share of a run's cores that other programs must use to be noted: its times are longer by about as much."""
 
@@ -198,13 +179,17 @@ def hold_here(held: contextlib.ExitStack, folder: StudyFolder, point: Point) -> 
     return own, processes
 
 
+TELL_EVERY = 5.0
+"""Seconds after which a `Moved` is yielded for a run without new progress: it may hang."""
+
+
 def run_steps(
     folder: StudyFolder, point: Point, hold: Hold = hold_here
-) -> Generator[RunFolder | Note, None, RunOutcome]:
-    """Run one point. Yields the run folder when the run has begun, then a few times a second.
+) -> Generator[Note | Moved | UnrecordedFailure, None, None]:
+    """Run one point, which names its prepared data set and split, to its end.
 
-    The notes of `hold` are yielded before that. A run that cannot be started, or whose files cannot be
-    written, raises no error, so that the next point can be run.
+    A run that cannot be started, or whose files cannot be written, raises no error, so that the next point
+    can be run.
 
     Raises:
         KeyboardInterrupt: If it is thrown into the generator, after all workers have ended.
@@ -231,26 +216,29 @@ def run_steps(
                     yield Note(f"{point.name}: {disturbed(others.share, others.names)}")
     except (OSError, RunError) as error:
         failure = unable(error)
-    unwritten = write_down(run, failure)
-    if run is not None:
-        yield run
-    if failure is not None and unwritten and run is not None and not gone(run):
-        failure = failure.model_copy(update={"reason": f"{failure.reason}; {unwritten}"})
-    return RunOutcome(point, failure is None, failure, not unwritten)
+    if failure is not None and (unwritten := write_down(run, failure)):
+        if run is not None and not gone(run):
+            failure = failure.model_copy(update={"reason": f"{failure.reason}; {unwritten}"})
+        yield UnrecordedFailure(point.name, failure)
+    yield Moved(point.name)
 
 
-def _attempt(run: RunFolder, processes: ProcessGroup) -> Generator[RunFolder | Note, None, Failure | None]:
+def _attempt(run: RunFolder, processes: ProcessGroup) -> Generator[Note | Moved, None, Failure | None]:
     kills = oom_kills()
     point = run.point()
     detector = HangDetector(run, processes.size, point.launch.progress_timeout)
     spared = [] if point.traits.synchronous else [r for r, role in enumerate(point.roles) if role == "worker"]
     asked, deadline = False, float("inf")
+    last, seen = float("-inf"), -1.0
     processes.spared = lambda: spared if run.joined.exists() else []
     with spare_space(run.path), processes as workers:
         try:
             STOP.awaited = True
             while workers.running() and workers.first_failure() is None and not gone(run):
-                yield run
+                written = _progress_written(run)
+                if written != seen or time.monotonic() - last >= TELL_EVERY:
+                    last, seen = time.monotonic(), written
+                    yield Moved(point.name)
                 time.sleep(POLL)
                 if hang := detector.check(time.monotonic()):
                     run.write_hang(hang)
@@ -275,6 +263,13 @@ def _attempt(run: RunFolder, processes: ProcessGroup) -> Generator[RunFolder | N
         return Failure(rank=None, exit_code=None, reason=f"{lost}; run it again to continue")
     failure = failure_of_end(run, failed, workers.ended_at(failed[0]) if failed else 0.0, kills)
     return STOP.failure(run) if failure and failed is None and STOP.number and not run.hang() else failure
+
+
+def _progress_written(run: RunFolder) -> float:
+    try:
+        return (run.path / "progress.json").stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def what_is_kept(point: Point, before: Sequence[RunFolder], run: RunFolder) -> Iterator[str]:
@@ -335,28 +330,3 @@ def terminable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def run_point(
-    folder: StudyFolder, point: Point, *, watch: Callable[[RunFolder, Progress | None], None] | None = None
-) -> RunOutcome:
-    """Run one point, which names its prepared data set and split, to its end.
-
-    Args:
-        folder: Study folder that keeps the run.
-        point: The point.
-        watch: Called with the run and its progress while it runs; may raise KeyboardInterrupt.
-    """
-    steps = run_steps(folder, point)
-    while True:
-        try:
-            run = next(steps)
-        except StopIteration as end:
-            outcome: RunOutcome = end.value
-            return outcome
-        if watch is None or isinstance(run, Note):
-            continue
-        try:
-            watch(run, run.progress())
-        except KeyboardInterrupt as interrupt:
-            steps.throw(interrupt)
