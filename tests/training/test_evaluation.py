@@ -50,7 +50,7 @@ def test_of_masks_they_are_scikit_learns_on_all_pixels(session, sets, reference)
     p = p[:, 0]
     predicted = (p >= 0.5) * 1
     f1 = reference.f1_score(true, predicted)
-    assert found["dice"] == found[f"dice_{one.class_names[1]}"] == found["f1"] == pytest.approx(f1)
+    assert found["dice"] == found[f"dice_{one.prepared.class_names[1]}"] == found["f1"] == pytest.approx(f1)
     assert found["dice_background"] == pytest.approx(reference.f1_score(1 - true, 1 - predicted))
     assert found["auroc"] == pytest.approx(reference.roc_auc_score(true, p), abs=1e-3)
     assert found["average_precision"] == pytest.approx(reference.average_precision_score(true, p), abs=1e-3)
