@@ -153,14 +153,14 @@ def _cost(decision: Decision) -> str:
         return f"It is {_number(price.speedup)} times as fast as {reference.label}, at a {efficiency}."
     first = decision.prices[reference]
     of = "from start to result" if price.basis == "wall" else "(without start-up and evaluation)"
-    took = f"One training takes {units.duration(price.duration)} {of} and costs {_billed(price)}"
+    took = f"One training takes {units.duration(price.duration)} {of} and costs {_billed(price, first)}"
     if price.key == reference:
         return f"{took}."
-    return (
-        f"{took}. Compared with {reference.label} ({units.duration(first.duration)}, {_billed(first)}) it is"
-        f" {_number(price.speedup)} times as fast at {1 / (price.efficiency.value or 1):.2f} times the cost:"
-        f" a {efficiency}."
+    other = f"{reference.label} ({units.duration(first.duration)}, {_billed(first, price)})"
+    times = (
+        f"{_number(price.speedup)} times as fast at {1 / (price.efficiency.value or 1):.2f} times the cost"
     )
+    return f"{took}. Compared with {other} it is {times}: a {efficiency}."
 
 
 def _between_engines(choice: Key, reference: Key | None, engines: Mapping[Key, str]) -> str:
@@ -174,8 +174,8 @@ def _between_engines(choice: Key, reference: Key | None, engines: Mapping[Key, s
     )
 
 
-def _billed(price: Price) -> str:
-    return units.cost(price.cost.value or 0.0, price.bill)
+def _billed(price: Price, beside: Price) -> str:
+    return units.cost(price.cost.value or 0.0, price.bill, beside.cost.value or 0.0)
 
 
 def _efficiency(price: Price, decision: Decision) -> str:

@@ -62,9 +62,11 @@ def key_numbers(findings: Findings) -> KeyNumbers:
     ]
     if price.cost.value is not None:
         first = (decision.prices or {}).get(reference) if reference else None
-        compared = first.cost.value if first else None
-        remark = f"{units.cost(compared)} with {first.key.label}" if first and compared else ""
-        facts.append((f"{price.bill.capitalize()} time per training", units.cost(price.cost.value), remark))
+        spent, compared = price.cost.value, (first and first.cost.value) or 0.0
+        remark = f"{units.cost(compared, beside=spent)} with {first.key.label}" if first and compared else ""
+        facts.append(
+            (f"{price.bill.capitalize()} time per training", units.cost(spent, beside=compared), remark)
+        )
     return KeyNumbers((*facts, runs))
 
 

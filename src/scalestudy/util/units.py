@@ -81,18 +81,19 @@ def size(count: float) -> str:
     return f"{count:g} B"
 
 
-def cost(hours: float, of: str = "") -> str:
+def cost(hours: float, of: str = "", beside: float = 0.0) -> str:
     """Format a cost with three digits in a readable unit: `4.57 worker-hours`, `29.8 s`.
 
     Args:
         hours: Number of hours.
         of: Name of the billed resource ("worker"), to prefix the unit; "" for the unit alone.
+        beside: Number of hours of a cost that stands beside it; the larger of both chooses the unit.
     """
     names = ("hours", "minutes", "seconds") if of else ("h", "min", "s")
-    value, name = hours, names[0]
+    value, larger, name = hours, max(hours, beside), names[0]
     for smaller in names[1:]:
-        if 0 < value < 0.9995:
-            value, name = value * 60, smaller
+        if 0 < larger < 0.9995:
+            value, larger, name = value * 60, larger * 60, smaller
     return f"{_three(value)} {of}-{name}" if of else f"{_three(value)} {name}"
 
 
