@@ -138,6 +138,9 @@ def test_a_run_that_ends_keeps_as_few_files_for_many_ranks_as_for_one(run: RunFo
     run.write_checksums()
     assert {file.name for file in run.path.iterdir()} - before == {"SHA256SUMS", "ranks.jsonl", "steps.jsonl"}
     assert (run.ranks(), run.steps()) == (ranks, steps)
+    late = record.model_copy(update={"rank": 40})  # its file was not visible yet
+    run.write_rank(late)
+    assert run.ranks() == [*ranks, late]
 
 
 def test_ranks_of_a_job_write_heartbeats_less_often(run: RunFolder) -> None:

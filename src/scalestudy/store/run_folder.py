@@ -86,19 +86,20 @@ def _reader(name: str, kind: type[AnyRecord]) -> "Callable[[RunFolder], AnyRecor
 
 
 def _rank_reader(folder: str, kind: type[RankedRecord]) -> "Callable[[RunFolder], list[RankedRecord]]":
-    """Return a reader of all ranks' records by rank: from the folder, or from the file they end in."""
+    """Return a reader of all ranks' records by rank: from the folder, and from the file they end in."""
 
     def read(run: "RunFolder") -> list[RankedRecord]:
+        found: list[RankedRecord | None] = []
         with contextlib.suppress(OSError):
             lines = contents(run.path / f"{folder}.jsonl").splitlines()
-            merged = [parse_record(line, kind, f"{folder}.jsonl").record for line in lines]
-            return [record for record in merged if record]
-        try:
+            found += [parse_record(line, kind, f"{folder}.jsonl").record for line in lines]
+        with contextlib.suppress(OSError):
             names = [name for name in os.listdir(run.path / folder) if name.endswith(".json")]
-        except OSError:
-            return []
-        stored = (read_record(run.path / folder / name, kind).record for name in names if name[0].isdigit())
-        return sorted((record for record in stored if record), key=lambda record: record.rank)
+            found += [
+                read_record(run.path / folder / name, kind).record for name in names if name[0].isdigit()
+            ]
+        by_rank = {record.rank: record for record in found if record}
+        return [by_rank[rank] for rank in sorted(by_rank)]
 
     return read
 
@@ -338,9 +339,7 @@ class RunFolder:
     def write_checksums(self, result: Result | None = None) -> None:
         """Write the checksums of a finished run's files, and of a result that is written next.
 
-        The records of ranks and of their steps are merged before.
-
-        The files must not change afterwards.
+        The records of ranks and of their steps are merged first. The files must not change afterwards.
         """
         self.refuse_other_job()
         self.sync_epochs()
@@ -349,12 +348,18 @@ class RunFolder:
         coming = {} if result is None else {"result.json": result}
         write_checksums(self.path, [name for name in FINISHED if (self.path / name).exists()], coming)
 
-    def _merge(self, folder: str, records: Sequence[Record]) -> None:
-        """Replace a file for each rank by one for all: clusters limit the number of files."""
+    def _merge(self, folder: str, records: Sequence[RankRecord] | Sequence[StepRecord]) -> None:
+        """Replace a file for each rank by one for all: clusters limit the number of files.
+
+        A file that becomes visible only later, as on NFS, stays in its folder.
+        """
         if records:
             lines = "".join(record.model_dump_json() + "\n" for record in records)
             write_atomically(self.path / f"{folder}.jsonl", lines)
-            shutil.rmtree(self.path / folder, ignore_errors=True)
+            for record in records:
+                (self.path / folder / f"{record.rank}.json").unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                (self.path / folder).rmdir()
 
     def append_epoch(self, epoch: EpochRecord) -> None:
         """Append the record of a finished epoch. `sync_epochs` makes it survive a power failure."""
