@@ -1,11 +1,12 @@
 """Does a larger batch cost quality once its learning rate is tuned: published rules against recipes.
 
-    python benchmarks/recipes.py FOLDER --data DATA [--case mnist|nuclei] [--workers N,N,...] [--trials N]
+    python benchmarks/recipes.py FOLDER --data DATA [--case mnist|nuclei] [--workers N,N,...]
+        [--trials N] [--seeds N]
 
 FOLDER takes ordinary studies, so an interrupted benchmark continues where it was; DATA holds mnist/mnist.npz
 and nuclei/ (images, masks). `virtual` computes all workers on one device:
 
-- recipe: `scalestudy recipe` searches on one seed, and repeats its choice on three new ones;
+- recipe: `scalestudy recipe` searches on seeds 0 to 2, and trains its choice on new ones, from 3;
 - published: each rule for large batches at the rate of one worker, on the same new seeds;
 - real: two workers of TensorFlow's own strategy with the recipe of two must reach its quality.
 
@@ -89,9 +90,9 @@ def study_file(file: Path, case: Case, train: dict[str, object], sweep: dict[str
     return file
 
 
-def trained(case: Case, folder: Path, workers: Sequence[int], trials: int) -> list[Run]:
+def trained(case: Case, folder: Path, workers: Sequence[int], trials: int, seeds: int) -> list[Run]:
     """Run what is missing, draw the trials, and return the runs on new seeds, recipes with that as rule."""
-    new = list(range(1, SEEDS + 1))
+    new = list(range(SEEDS, SEEDS + seeds))
     sweep: dict[str, object] = {"strategy": ["virtual"], "workers": list(workers), "seed": [0]}
     request = request_of(study_file(folder / "digits.toml", case, {}, sweep))
     request = replace(request, target=folder / "studies" / f"{request.study.name}-recipe")
@@ -107,16 +108,20 @@ def trained(case: Case, folder: Path, workers: Sequence[int], trials: int) -> li
             print(f"{count} workers: every trial diverged")
             continue
         print(f"{count} workers: {in_words(recipe.trial)}", flush=True)
+        rule, rate, warmup, _ = planned.settings(recipe.trial, case.epochs)
+        train = {"learning_rate_scaling": rule, "learning_rate": rate, "warmup_epochs": warmup}
+        repeated = list(recipe.runs)
+        if more := new[SEEDS:]:
+            others = sweep | {"workers": [count], "seed": more}
+            file = study_file(folder / f"w{count}.toml", case, train, others)
+            repeated += scalestudy.run(str(file)).findings.runs
         runs += [
-            replace(run, result=run.result.model_copy(update={"swept": {RULE: "recipe"}}))
-            for run in recipe.runs
+            replace(run, result=run.result.model_copy(update={"swept": {RULE: "recipe"}})) for run in repeated
         ]
         if count == 2:
-            rule, rate, warmup, _ = planned.settings(recipe.trial, case.epochs)
-            train = {"learning_rate_scaling": rule, "learning_rate": rate, "warmup_epochs": warmup}
             real = sweep | {"workers": [2], "strategy": ["native"], "seed": new[:1]}
             [two] = scalestudy.run(str(study_file(folder / "real.toml", case, train, real))).findings.runs
-            print(f"  seed 1: real {two.result.quality:.4f}, virtual {recipe.runs[0].result.quality:.4f}")
+            print(f"  seed {new[0]}: real {two.result.quality:.4f}, virtual {repeated[0].result.quality:.4f}")
     draw(tried, folder / "trials.svg", case)
     rules = sweep | {"seed": new, RULE: list(case.rules)}
     published = scalestudy.run(str(study_file(folder / "published.toml", case, {}, rules)))
@@ -174,6 +179,7 @@ def main() -> None:
     parser.add_argument("--case", choices=CASES)
     parser.add_argument("--workers", default="1,2,4,8,14,32")
     parser.add_argument("--trials", type=int, default=12)
+    parser.add_argument("--seeds", type=int, default=5, help="seeds that are reported, 3 or more")
     options = parser.parse_args()
     workers = [int(count) for count in options.workers.split(",")]
     for name in [options.case] if options.case else CASES:
@@ -183,8 +189,8 @@ def main() -> None:
             case = replace(case, source=str((options.data / case.source).absolute()))
         elif not (folder / case.source).exists():
             digits(options.data, folder / case.source)
-        print(f"{name}: {SEEDS} seeds, {options.trials} trials")
-        findings = analyse(name, trained(case, folder, workers, options.trials))
+        print(f"{name}: {options.seeds} seeds, {options.trials} trials")
+        findings = analyse(name, trained(case, folder, workers, options.trials, options.seeds))
         show(case, findings)
 
 

@@ -81,14 +81,16 @@ def test_trials_are_points_of_a_study_and_are_not_run_again(planned, surface):
     assert found.trial.peak(8) * 0.01 == pytest.approx(0.06, rel=0.5)
     assert [len(scores) for scores in found.scores] == [6, 3, 2]
     assert {point.train.epochs for point in surface.ran} == {2, 4, 8}
-    assert len(surface.ran) == 6 + 3 + 2 + 2 * 3
-    assert {point.seed for point in surface.ran} == {5, 6, 7, 8}
+    assert len(surface.ran) == 6 + 3 + 2 * 3 + 3
+    assert {point.seed for point in surface.ran} == set(range(5, 11))
+    reported = [run.result.seed for run in found.runs]
+    assert reported == [8, 9, 10]  # not those of the choice
     warmed = next(point for point in surface.ran if point.train.warmup_epochs)
     assert warmed.train.warmup_epochs == pytest.approx(0.1 * warmed.train.epochs)
     assert {point.implementation for point in surface.ran} == {"virtual"}
     again = len(surface.ran)
     repeated = search_recipe(planned, 8)
-    assert (repeated.scores, repeated.confirmed) == (found.scores, found.confirmed)
+    assert (repeated.scores, repeated.trial) == (found.scores, found.trial)
     assert len(surface.ran) == again
     folder = StudyFolder.open(planned.request.target / "w8")
     assert len(folder.points()) == again
@@ -126,7 +128,7 @@ def test_trials_that_diverged_are_named_and_counted(planned, surface):
     found = search_recipe(planned, 8)
     assert ("linear", 8) in {(trial.rule, trial.peak(8)) for trial in found.diverged}
     assert all(trial.peak(8) > 6 * 2**0.3 for trial in found.diverged)
-    assert all(map(math.isfinite, found.confirmed[found.trial]))
+    assert all(math.isfinite(run.result.quality) for run in found.runs)
     text = terminal(recipes_document(planned, [found], rows_by_workers(planned, [found])), 160)
     assert f"{len(found.diverged)} learned nothing: linear, warm-up 10 %" in text
 
@@ -159,7 +161,7 @@ def test_studies_without_one_answer_are_refused(tmp_path, old, new, refused):
 
 
 def test_the_cost_is_known_before_anything_runs(planned):
-    assert planned.trainings == pytest.approx(6 * RUNGS[0] + 3 * RUNGS[1] + 2 + 6)
+    assert planned.trainings == pytest.approx(6 * RUNGS[0] + 3 * RUNGS[1] + 2 * 3 + 3)
     with pytest.raises(UserError, match="strategy"):
         plan(planned.request, (8,), 6, "torch-ddp")
 

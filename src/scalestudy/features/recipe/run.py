@@ -3,17 +3,18 @@
 Successive halving in three rungs (Jamieson and Talwalkar, "Non-stochastic best arm identification and
 hyperparameter optimization", AISTATS 2016): many short trainings, the better half for twice as long, and so
 on. The first rung begins with each rule for large batches at its published rate, with and without warm-up,
-and goes on around the best until its neighbours were tried, so that the best never lies on the edge. Every
-number of workers gets as many trials, one worker included: otherwise its rate would be tuned better than the
-others' (Shallue et al., JMLR 20, 2019). Everything follows from the results, so a search can be continued.
+and goes on around the best until its neighbours were tried, so that the best never lies on the edge. The last
+rung trains three seeds, since one may favour a setting; its best is trained on three others, which alone are
+reported, since the seeds of the choice favour it. Every number of workers gets as many trials, one worker
+included: otherwise its rate would be tuned better than the others' (Shallue et al., JMLR 20, 2019).
+Everything follows from the results, so a search can be continued.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from statistics import fmean
 
-from scalestudy.analysis.blocks import contrast
 from scalestudy.analysis.divergence import failures
 from scalestudy.analysis.read import runs_of
 from scalestudy.analysis.runs import Run, sense_of
@@ -33,8 +34,10 @@ RULES = ("linear", "sqrt", "none")
 WARMUPS = (0.1, 0.0)
 RUNGS = (0.25, 0.5, 1.0)
 """Shares of the epochs."""
-CONFIRMED = 2
-"""Trials that are repeated with new seeds."""
+KEPT = 2
+"""Fewest trials in a rung."""
+SEEDS = 3
+"""Seeds of the last rung, and new ones on which its best trial is reported."""
 DIVERGED = -math.inf
 
 
@@ -81,12 +84,8 @@ class Search:
                 return rung, missing
         return 2, []
 
-    def best(self, scores: Scores) -> list[RateTrial]:
-        """The trials to confirm, the best first; fewer if others diverged."""
-        return ranked(scores[-1])[:CONFIRMED]
-
     def _kept(self, rung: int, scores: Scores) -> list[RateTrial]:
-        return ranked(scores[rung - 1])[: max(CONFIRMED, math.ceil(self.trials / 2**rung))]
+        return ranked(scores[rung - 1])[: max(KEPT, math.ceil(self.trials / 2**rung))]
 
     def _candidates(self, scores: Mapping[RateTrial, float]) -> Iterator[list[RateTrial]]:
         """Untried rules, then, around the best: rates a factor of 2 away, warm-ups, closer rates."""
@@ -125,8 +124,6 @@ def ranked(scores: Mapping[RateTrial, float]) -> list[RateTrial]:
 SEARCHED = ("train.learning_rate_scaling", "train.learning_rate", "train.warmup_epochs", "train.epochs")
 """Keys that a trial sets; those that the study sweeps itself are left out."""
 ADAPTIVE = ("adam", "adamw", "lamb")
-SEEDS = 3
-"""New seeds on which the best trials are repeated."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +133,6 @@ class TunedRate:
     Attributes:
         trial: The chosen setting; None if every trial diverged.
         scores: For each rung, quality by trial, larger is better.
-        confirmed: The same on the new seeds, for the trials that were repeated.
         runs: Trainings with the chosen setting on the new seeds, or one of any trial.
     """
 
@@ -144,16 +140,13 @@ class TunedRate:
     search: Search
     trial: RateTrial | None
     scores: tuple[dict[RateTrial, float], ...]
-    confirmed: Mapping[RateTrial, Sequence[float]]
     runs: tuple[Run, ...]
 
     @property
     def diverged(self) -> list[RateTrial]:
         """Trials that learned nothing, in any rung or on any new seed."""
-        tried = [*self.scores, {trial: min(values) for trial, values in self.confirmed.items()}]
-        return list(
-            dict.fromkeys(trial for by_trial in tried for trial in by_trial if by_trial[trial] == DIVERGED)
-        )
+        scores = [*self.scores, {self.trial: min(map(score, self.runs))} if self.trial else {}]
+        return list(dict.fromkeys(trial for rung in scores for trial in rung if rung[trial] == DIVERGED))
 
 
 @dataclass(frozen=True)
@@ -179,8 +172,8 @@ class RecipePlan:
     @property
     def trainings(self) -> float:
         """Cost for one number of workers, in trainings of full length."""
-        kept = (self.trials, *(max(CONFIRMED, -(-self.trials // 2**rung)) for rung in (1, 2)))
-        return sum(share * n for share, n in zip(RUNGS, kept, strict=True)) + CONFIRMED * SEEDS
+        half, last = (max(KEPT, -(-self.trials // 2**rung)) for rung in (1, 2))
+        return RUNGS[0] * self.trials + RUNGS[1] * half + SEEDS * last + SEEDS
 
 
 def plan(request: Request, workers: Sequence[int], trials: int, strategy: str | None = None) -> RecipePlan:
@@ -216,45 +209,32 @@ def search_recipe(
         RunError: A trial failed.
     """
     listener = listener or Listener()
-    first, *seeds = islice(count(planned.request.study.sweep.seed[0]), SEEDS + 1)
+    searched, new = (list(range(start, start + SEEDS)) for start in seeds_of(planned))
     epochs = planned.train.epochs
     lengths = [max(1, round(share * epochs)) for share in RUNGS]
     scores: tuple[dict[RateTrial, float], ...] = tuple({} for _ in RUNGS)
-    start = survey_of(planned, workers, [RateTrial("none", 0.0)], [first], epochs, options)
+    start = survey_of(planned, workers, [RateTrial("none", 0.0)], searched[:1], epochs, options)
     search = Search(start.points[0].batch_ratio, planned.trials, planned.train.optimizer in ADAPTIVE)
     while (step := search.next_trials(scores))[1]:
         rung, trials = step
+        seeds = searched if rung == len(RUNGS) - 1 else searched[:1]
         listener.note(f"Workers: {workers}. Trials of {lengths[rung]} of {epochs} epochs: {len(trials)}.")
-        ended = _run(planned, workers, trials, [first], lengths[rung], listener, options)
-        scores[rung].update({trial: score(run) for (trial, _), run in ended.items()})
+        ended = _run(planned, workers, trials, seeds, lengths[rung], listener, options)
+        scores[rung].update({trial: fmean(score(ended[trial, seed]) for seed in seeds) for trial in trials})
         if rung == 0:
             search = replace(search, updates=next(iter(ended.values())).result.updates or math.inf)
-    best = search.best(scores)
-    if best:
-        listener.note(f"Workers: {workers}. The best {len(best)} are repeated on {SEEDS} new seeds.")
-        ended = _run(planned, workers, best, seeds, epochs, listener, options)
-    confirmed = {trial: [score(ended[trial, seed]) for seed in seeds] for trial in best}
-    chosen = chosen_of(confirmed) if best else None
-    shown = [ended[chosen, seed] for seed in seeds] if chosen else [*ended.values()][:1]
-    return TunedRate(workers, search, chosen, scores, confirmed, tuple(shown))
+    best = next(iter(ranked(scores[-1])), None)
+    if best is None:
+        return TunedRate(workers, search, None, scores, (next(iter(ended.values())),))
+    listener.note(f"Workers: {workers}. The best is trained on {SEEDS} new seeds.")
+    ended = _run(planned, workers, [best], new, epochs, listener, options)
+    return TunedRate(workers, search, best, scores, tuple(ended.values()))
 
 
-def chosen_of(confirmed: Mapping[RateTrial, Sequence[float]]) -> RateTrial:
-    """The first trial, unless the second is certainly better or the first diverged.
-
-    The trials are in the order of the search, whose seeds are others: the quality of the choice on the new
-    seeds is therefore unbiased, but for the rare exchange.
-    """
-    first, *others = confirmed
-    for other in others:
-        if DIVERGED in confirmed[other]:
-            continue
-        if DIVERGED in confirmed[first]:
-            return other
-        change = contrast(dict(enumerate(confirmed[other])), dict(enumerate(confirmed[first]))).estimate
-        if change.low is not None and change.low > 0:
-            return other
-    return first
+def seeds_of(planned: RecipePlan) -> tuple[int, int]:
+    """The first seed of the search, and the first of the trainings that are reported."""
+    first = planned.request.study.sweep.seed[0]
+    return first, first + SEEDS
 
 
 def survey_of(
