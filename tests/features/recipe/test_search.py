@@ -74,6 +74,16 @@ def test_the_search_goes_on_while_the_best_lies_on_the_edge():
     assert max(trial.peak(1) for trial in scores[0]) >= 16
 
 
+def test_a_longer_warm_up_is_tried_where_the_longest_is_best():
+    tried = {RateTrial("linear", 0.1, factor): 0.9 - factor / 10 for factor in (1, 2, 0.5)}
+    tried |= {RateTrial(rule, 0.1): 0.5 for rule in ("sqrt", "none")}
+    tried |= {RateTrial(rule, 0.0): 0.4 for rule in ("linear", "sqrt", "none")} | {
+        RateTrial("linear", 0.1): 0.95
+    }
+    rung, trials = Search(16.0, 12).next_trials((tried, {}, {}))
+    assert (rung, trials) == (0, [RateTrial("linear", pytest.approx(0.3))])
+
+
 def test_on_one_worker_all_rules_are_one():
     search, scores = Search(1.0, 12), ({}, {}, {})
     for warmup in (0.1, 0.0):

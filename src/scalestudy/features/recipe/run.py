@@ -88,12 +88,12 @@ class Search:
         return ranked(scores[rung - 1])[: max(KEPT, math.ceil(self.trials / 2**rung))]
 
     def _candidates(self, scores: Mapping[RateTrial, float]) -> Iterator[list[RateTrial]]:
-        """Untried rules, then, around the best: rates a factor of 2 away, warm-ups, closer rates."""
+        """Untried rules; then around the best: rates a factor of 2 away, other warm-ups, closer rates."""
         groups = [[RateTrial(rule, warmup) for rule in RULES] for warmup in WARMUPS]
         for trial in ranked(scores) or list(scores):
             groups += [
                 [replace(trial, factor=trial.factor * step) for step in (2, 1 / 2)],
-                [replace(trial, warmup=warmup) for warmup in WARMUPS],
+                [replace(trial, warmup=warmup) for warmup in (*WARMUPS, min(3 * trial.warmup, 1.0))],
                 [replace(trial, factor=trial.factor * step) for step in (math.sqrt(2), math.sqrt(1 / 2))],
             ]
         for group in groups:
