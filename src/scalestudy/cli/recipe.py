@@ -39,10 +39,10 @@ def recipe(
     """Search a learning rate and a warm-up for each number of workers, and write a study file for each.
 
     Every number of workers gets as many trials: each rule for large batches, with and without warm-up, then
-    rates and warm-ups around the best. The best of short trainings are trained for longer, at last on three seeds. Their
-    best is trained on three new seeds: only these results are reported. Trials are ordinary runs, in
-    studies/NAME-recipe; the files, such as STUDY-recipe-w8.toml, are written beside STUDY. After Ctrl-C, run
-    it again to continue.
+    rates and warm-ups around the best. The best of short trainings are trained for longer, at last on three
+    seeds. Their best is trained on three new seeds: only these results are reported. Trials are ordinary
+    runs, in studies/NAME-recipe; the files, such as STUDY-recipe-w8.toml, are written beside STUDY. After
+    Ctrl-C, run it again to continue.
     """
     from scalestudy.app.survey import request_of
     from scalestudy.cli.terminal import Terminal
