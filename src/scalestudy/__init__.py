@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from scalestudy.engines.base import Engine as Engine
     from scalestudy.engines.group import Joined as Joined
     from scalestudy.engines.group import join as join
-    from scalestudy.features.scripts.workers import Workers as Workers
-    from scalestudy.features.scripts.workers import workers as workers
+    from scalestudy.features.scripts.script_workers import Workers as Workers
+    from scalestudy.features.scripts.script_workers import workers as workers
     from scalestudy.launch.base import Launcher as Launcher
     from scalestudy.notebook import demo as demo
     from scalestudy.notebook import open as open
@@ -46,7 +46,7 @@ _NAMES = {
     "data.types": ("Sample",),
     "engines.base": ("Engine",),
     "engines.group": ("Joined", "join"),
-    "features.scripts.workers": ("Workers", "workers"),
+    "features.scripts.script_workers": ("Workers", "workers"),
     "launch.base": ("Launcher",),
     "notebook": ("demo", "open", "run"),
     "plugins.engines": ("EngineTraits",),

@@ -42,7 +42,7 @@ def run(
         KeyboardInterrupt: The study was interrupted. Finished runs are kept.
     """
     if listener is None and progress:
-        from scalestudy.cli.terminal import Terminal
+        from scalestudy.cli.terminal_listener import Terminal
 
         listener = Terminal()
     return run_study(request_of(study, out), listener=listener or Warner(), report=report)

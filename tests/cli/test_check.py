@@ -6,8 +6,8 @@ from collections import namedtuple
 
 import pytest
 
-from scalestudy.features.check.host import judge_folder
-from scalestudy.features.check.report import REPORT_FILE, TOPICS, Plan, Report, write_plan
+from scalestudy.features.check.check_report import REPORT_FILE, TOPICS, Plan, Report, write_plan
+from scalestudy.features.check.host_checks import judge_folder
 from scalestudy.plugins import strategies
 from scalestudy.plugins.engines import engine_names
 

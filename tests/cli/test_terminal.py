@@ -1,6 +1,6 @@
 """The output of the terminal listener without a terminal."""
 
-from scalestudy.cli.terminal import Terminal
+from scalestudy.cli.terminal_listener import Terminal
 
 
 def test_bars_leave_nothing_in_a_log(capsys):

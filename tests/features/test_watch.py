@@ -11,7 +11,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from scalestudy.cli.terminal import overview_table
+from scalestudy.cli.points_table import overview_table
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.features.watch import last_line, picture, sparkline

@@ -7,25 +7,12 @@ from typing import Annotated
 import typer
 
 from scalestudy.cli import (
-    advise,
-    cancel,
-    check,
-    compare,
-    data,
-    demo,
-    diagnose,
-    init,
-    launch,
-    logs,
-    model,
-    proposal,
-    recipe,
-    report,
-    run,
-    site,
-    status,
-    submit,
-    train,
+    advice_commands,
+    machine_commands,
+    model_commands,
+    report_commands,
+    run_commands,
+    study_commands,
 )
 from scalestudy.cli.help import OVERVIEW, CommandGroup, epilog
 from scalestudy.util.errors import explained
@@ -55,28 +42,34 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo.demo,
-    init.init,
-    run.run,
-    submit.submit,
-    status.status,
-    cancel.cancel,
-    report.report,
-    advise.advise,
-    diagnose.diagnose,
-    proposal.proposal,
-    compare.compare,
-    recipe.recipe,
-    check.check,
+    report_commands.demo,
+    study_commands.init,
+    run_commands.run,
+    run_commands.submit,
+    study_commands.status,
+    study_commands.cancel,
+    report_commands.report,
+    advice_commands.advise,
+    advice_commands.diagnose,
+    advice_commands.proposal,
+    report_commands.compare,
+    advice_commands.recipe,
+    machine_commands.check,
 ):
     app.command(command.__name__)(command)
-app.command("logs", context_settings={"allow_extra_args": True})(logs.logs)
-app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
-app.command("launch", context_settings={"allow_interspersed_args": False})(launch.launch)
-app.add_typer(model.app, name="model")
-app.add_typer(data.app, name="data")
-app.add_typer(site.app, name="site")
-for prefix, group in (("", app), ("model ", model.app), ("data ", data.app), ("site ", site.app)):
+app.command("logs", context_settings={"allow_extra_args": True})(study_commands.logs)
+app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
+    run_commands.train
+)
+app.command("launch", context_settings={"allow_interspersed_args": False})(run_commands.launch)
+NAMED = {
+    "model": model_commands.model_app,
+    "data": model_commands.data_app,
+    "site": machine_commands.site_app,
+}
+for name, group in NAMED.items():
+    app.add_typer(group, name=name)
+for prefix, group in {"": app, **{f"{name} ": group for name, group in NAMED.items()}}.items():
     for entry in group.registered_commands:
         entry.epilog = epilog(f"{prefix}{entry.name}")
 
@@ -103,7 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        from scalestudy.cli.console import bug_of, print_error, usage_error
+        from scalestudy.cli.printing import bug_of, print_error, usage_error
 
         known = explained(error) or usage_error(error) or bug_of(error)
         print_error(known)

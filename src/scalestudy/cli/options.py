@@ -10,6 +10,7 @@ from scalestudy.util.errors import UserError
 if TYPE_CHECKING:
     from scalestudy.store.study_folder import StudyFolder
 
+MOST_WORKERS = 100_000
 StudyFile = Annotated[Path, typer.Argument(help="Study file.")]
 ResultsOption = Annotated[
     Path | None,
@@ -108,6 +109,18 @@ PointOption = Annotated[
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be done, without starting or writing anything.")
 ]
+
+
+def worker_counts(text: str) -> list[int]:
+    """Parse numbers of workers such as "4" or "1,2,4".
+
+    Raises:
+        UserError: A word is not a number of workers.
+    """
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isascii() and word.isdigit() and 0 < int(word) <= MOST_WORKERS for word in words):
+        raise UserError("numbers of workers after -n, such as 4 or 1,2,4", repr(text), "Correct it.")
+    return list(dict.fromkeys(map(int, words)))
 
 
 def open_study(given: Path | None) -> "StudyFolder":

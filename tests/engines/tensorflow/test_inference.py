@@ -9,8 +9,8 @@ from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.store.prepare import prepare
 from scalestudy.engines.keras.inference import KerasInference, open_inference
-from scalestudy.features.predict import worker
-from scalestudy.features.predict.job import ModelJob
+from scalestudy.features.predict import model_worker
+from scalestudy.features.predict.use_model import ModelJob
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
@@ -104,7 +104,7 @@ def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkey
     from scalestudy.engines.tensorflow.engine import ENGINE
 
     path, record, made = model
-    monkeypatch.setattr(worker, "EVALUATED_PIXELS", 64 * 5)
+    monkeypatch.setattr(model_worker, "EVALUATED_PIXELS", 64 * 5)
     rows = list(range(3, 40))
     swapped = [1, 0, *range(2, 10)]  # the set lists its first two classes in the other order
     job = ModelJob(
@@ -115,7 +115,7 @@ def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkey
         rows=rows,
         classes=swapped,
     )
-    answer = worker.evaluated(ENGINE, job)
+    answer = model_worker.evaluated(ENGINE, job)
     targets = np.array(swapped)[prepared.targets[rows]]
     outputs = np.asarray(made(prepared.inputs[rows].astype("float32") * prepared.scale))
     losses = -np.log(outputs[np.arange(len(rows)), targets])

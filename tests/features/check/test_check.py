@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from scalestudy.features.check.check import CheckOptions, CheckSubject, check, needs_of, plan_of
+from scalestudy.features.check.check_report import Plan, Report, failed, passed
 from scalestudy.features.check.job import check_point
-from scalestudy.features.check.report import Plan, Report, failed, passed
 from scalestudy.plugins import strategies
 from scalestudy.plugins.traits import Traits
 from scalestudy.util.errors import UserError

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.features.check.collectives import (
+from scalestudy.features.check.check_report import AllReduce
+from scalestudy.features.check.exchange import RankAnswer
+from scalestudy.features.check.trials import (
     Trials,
     bandwidth_line,
     culprits,
     judge_collective,
     rounds,
 )
-from scalestudy.features.check.exchange import RankAnswer
-from scalestudy.features.check.report import AllReduce
 from scalestudy.plugins.engines import collective
 
 

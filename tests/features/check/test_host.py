@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 import scalestudy
-from scalestudy.features.check import host
-from scalestudy.features.check.host import judge_hosts
-from scalestudy.features.check.report import WritableFolder
+from scalestudy.features.check import host_checks
+from scalestudy.features.check.check_report import WritableFolder
+from scalestudy.features.check.host_checks import judge_hosts
 from scalestudy.launch.hosts.connection import Unreachable
 from scalestudy.launch.hosts.messages import HostFacts, HostGpu
 from scalestudy.util.errors import RunError
 
 
 def folder(path):
-    return host.judge_folder("n1", WritableFolder(path=str(path), purpose="cache"))
+    return host_checks.judge_folder("n1", WritableFolder(path=str(path), purpose="cache"))
 
 
 def test_a_folder_that_can_be_written_to_passes_and_stays_empty(tmp_path):
@@ -50,12 +50,12 @@ def test_a_variable_that_is_not_set_fails_and_makes_no_folder(tmp_path, monkeypa
     ],
 )
 def test_cores_granted_are_held_against_those_asked_for(ranks, status):
-    assert host.judge_cores("n1", ranks=ranks, cpus_per_worker=2).status == status
+    assert host_checks.judge_cores("n1", ranks=ranks, cpus_per_worker=2).status == status
 
 
 def devices(**changes):
     values = {"device": "auto", "promised": 0, "gpus": 0, "workers": 2} | changes
-    return host.judge_devices("n1", **values).status
+    return host_checks.judge_devices("n1", **values).status
 
 
 @pytest.mark.parametrize(
@@ -76,20 +76,20 @@ def test_gpus_seen_are_held_against_those_asked_for(changes, status):
 
 
 def test_gpus_that_processes_share_count_once():
-    assert host.gpus_of([(1, ["GPU-a"]), (1, ["GPU-b"])]) == 2
-    assert host.gpus_of([(1, ["GPU-a"]), (1, ["GPU-a"])]) == 1
-    assert host.gpus_of([(2, ["GPU-a", "GPU-b"])] * 2) == 2
-    assert host.gpus_of([(1, []), (1, [])]) == 2
-    assert host.gpus_of([(2, []), (2, [])]) == 2
-    assert host.gpus_of([(0, [])]) == 0
+    assert host_checks.gpus_of([(1, ["GPU-a"]), (1, ["GPU-b"])]) == 2
+    assert host_checks.gpus_of([(1, ["GPU-a"]), (1, ["GPU-a"])]) == 1
+    assert host_checks.gpus_of([(2, ["GPU-a", "GPU-b"])] * 2) == 2
+    assert host_checks.gpus_of([(1, []), (1, [])]) == 2
+    assert host_checks.gpus_of([(2, []), (2, [])]) == 2
+    assert host_checks.gpus_of([(0, [])]) == 0
 
 
 def test_infiniband_without_its_library_fails(tmp_path):
-    assert host.judge_infiniband("n1", tmp_path) is None
+    assert host_checks.judge_infiniband("n1", tmp_path) is None
     (tmp_path / "sys" / "class" / "infiniband" / "mlx5_0").mkdir(parents=True)
-    line = host.judge_infiniband("n1", tmp_path, "libno-such.so.1")
+    line = host_checks.judge_infiniband("n1", tmp_path, "libno-such.so.1")
     assert line.status == "fail" and "mlx5_0" in line.seen and "libno-such.so.1" in line.seen and line.action
-    assert host.judge_infiniband("n1", tmp_path, "libc.so.6").status == "pass"
+    assert host_checks.judge_infiniband("n1", tmp_path, "libc.so.6").status == "pass"
 
 
 def facts(host: str, *, gpu: str = "A100", version: str = scalestudy.__version__, unseen=()) -> HostFacts:

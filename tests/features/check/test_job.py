@@ -3,7 +3,7 @@
 import pytest
 
 from scalestudy.features.check import job
-from scalestudy.features.check.report import Plan
+from scalestudy.features.check.check_report import Plan
 from scalestudy.launch.queue.base import JobView, QueueUnreachable
 from scalestudy.launch.queue.site import find_site
 from scalestudy.launch.slurm import SLURM

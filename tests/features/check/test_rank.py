@@ -14,8 +14,8 @@ import pytest
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.traits import TensorFlowTraits
+from scalestudy.features.check.check_report import TOPICS, Plan, WritableFolder, read_report, write_plan
 from scalestudy.features.check.rank import check_here, run
-from scalestudy.features.check.report import TOPICS, Plan, WritableFolder, read_report, write_plan
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.workers import WorkerProcesses, worker_command
 from scalestudy.store.run_folder import RunFolder

@@ -5,9 +5,9 @@ import sys
 import pytest
 
 from scalestudy.engines.tensorflow.traits import ENGINE
+from scalestudy.features.check.check_report import Plan
 from scalestudy.features.check.exchange import Facts, RankAnswer
-from scalestudy.features.check.report import Plan
-from scalestudy.features.check.software import (
+from scalestudy.features.check.host_checks import (
     cause,
     collectives_to_try,
     judge_builds,

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from scalestudy.features.predict.evaluate import matched
+from scalestudy.features.predict.use_model import matched
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
 

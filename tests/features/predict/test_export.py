@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from scalestudy.app.listener import Listener
-from scalestudy.features.predict.evaluate import export_model, metadata_path, write_gallery
 from scalestudy.features.predict.find_model import FoundModel
+from scalestudy.features.predict.use_model import export_model, metadata_path, write_gallery
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import UserError

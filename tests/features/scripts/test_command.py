@@ -135,7 +135,7 @@ def test_the_rank_that_failed_is_named_with_its_last_lines_and_all_others_are_en
     said = " ".join(done.stderr.split())
     assert "rank 1 ended with exit code 1: ValueError: file 17 cannot be read (train.py, line 3)" in said
     assert "| ValueError: file 17 cannot be read" in done.stderr
-    assert "scripts/process.py" not in done.stderr
+    assert "scripts/script_process.py" not in done.stderr
 
 
 @pytest.mark.slow

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.cli.launch import script_arguments
+from scalestudy.cli.run_commands import script_arguments
 from scalestudy.features.scripts.launch import commands, script_of, start_lines
-from scalestudy.features.scripts.process import print_from
+from scalestudy.features.scripts.script_process import print_from
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import UserError
 

@@ -10,11 +10,11 @@ from types import ModuleType
 import pytest
 
 from scalestudy.analysis.read import read_study
-from scalestudy.cli.launch import worker_counts
+from scalestudy.cli.options import worker_counts
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Turn
 from scalestudy.config.settings import ResolvedLaunch
-from scalestudy.features.scripts import process
+from scalestudy.features.scripts import script_process
 from scalestudy.features.scripts.join import (
     FOLDER,
     Start,
@@ -24,9 +24,15 @@ from scalestudy.features.scripts.join import (
     torchrun_variables,
 )
 from scalestudy.features.scripts.launch import commands, run_script, script_of, start_lines, sweep_of
-from scalestudy.features.scripts.loop import LoopWorkers
-from scalestudy.features.scripts.measured_study import folder_path, script_here, script_text
-from scalestudy.features.scripts.recording import Left, Recording, Tally
+from scalestudy.features.scripts.measured_study import (
+    Left,
+    Recording,
+    Tally,
+    folder_path,
+    script_here,
+    script_text,
+)
+from scalestudy.features.scripts.script_workers import LoopWorkers
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import engine_of_script, engine_traits
 from scalestudy.store.run_folder import RunFolder, write_point
@@ -333,12 +339,12 @@ def test_a_negative_number_of_samples_is_refused_where_it_is_counted(file, sampl
 
 def test_a_process_that_has_ended_its_script_leaves_others_that_hang(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text("")
-    monkeypatch.setattr(process, "LEAVE_AFTER", 0.1)
-    monkeypatch.setattr(process, "_has_own_loop", lambda: True)
+    monkeypatch.setattr(script_process, "LEAVE_AFTER", 0.1)
+    monkeypatch.setattr(script_process, "_has_own_loop", lambda: True)
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    assert process._run(tmp_path, str(tmp_path / "train.py"), [], 1, 2) == 0
-    assert process.done_file(tmp_path, 1).exists()
+    assert script_process._run(tmp_path, str(tmp_path / "train.py"), [], 1, 2) == 0
+    assert script_process.done_file(tmp_path, 1).exists()
 
 
 @pytest.mark.slow
@@ -351,10 +357,11 @@ def test_the_rank_that_ended_before_another_failed_is_named(file, monkeypatch):
         "    together.barrier()\n"
     )
     # As after LEAVE_AFTER seconds: its sockets close, and the other one's sum fails.
-    monkeypatch.setattr("scalestudy.features.scripts.process.__name__", "leaves_at_once")
+    monkeypatch.setattr("scalestudy.features.scripts.script_process.__name__", "leaves_at_once")
     file.with_name("leaves_at_once.py").write_text(
-        "import os, sys\nfrom scalestudy.features.scripts import process\n"
-        "process.LEAVE_AFTER = 0.0\ncode = process.main(sys.argv[1:])\nsys.stderr.flush()\nos._exit(code)\n"
+        "import os, sys\nfrom scalestudy.features.scripts import script_process\n"
+        "script_process.LEAVE_AFTER = 0.0\n"
+        "code = script_process.main(sys.argv[1:])\nsys.stderr.flush()\nos._exit(code)\n"
     )
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(file.parent), os.environ.get("PYTHONPATH", "")]))
     script = script_of(file, (), strategy="ddp", workers=2, launch={"device": "cpu"})

@@ -8,7 +8,7 @@ import pytest
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.features.scripts.join import Start, start_of
-from scalestudy.features.scripts.workers import Workers
+from scalestudy.features.scripts.script_workers import Workers
 from scalestudy.util.errors import UserError
 
 TWO = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}

@@ -15,11 +15,8 @@ from scalestudy.config.file import Study, read_text, toml_table
 from scalestudy.config.parse import load_study
 from scalestudy.config.point import Point
 from scalestudy.data.sources.locate import cache_folder
-from scalestudy.features.check import software
-from scalestudy.features.check.host import host_lines, judge_folder, present
-from scalestudy.features.check.job import await_report, check_layout, check_point, queue_lines, submit_check
-from scalestudy.features.check.rank import check_here, check_on_hosts
-from scalestudy.features.check.report import (
+from scalestudy.features.check import host_checks
+from scalestudy.features.check.check_report import (
     PLAN_FILE,
     QUEUE_TOPIC,
     TOPICS,
@@ -32,6 +29,9 @@ from scalestudy.features.check.report import (
     passed,
     read_report,
 )
+from scalestudy.features.check.host_checks import host_lines, judge_folder, present
+from scalestudy.features.check.job import await_report, check_layout, check_point, queue_lines, submit_check
+from scalestudy.features.check.rank import check_here, check_on_hosts
 from scalestudy.hardware import cores, devices
 from scalestudy.launch.base import Launcher, Options, launcher, launcher_of
 from scalestudy.launch.environments import no_folder
@@ -241,9 +241,9 @@ def login_lines(about: CheckSubject, plan: Plan, nodes: int | None) -> list[Line
         if site is not None and site.container is not None:
             lines.append(passed("versions", here, "in the container, not checked here"))
         else:
-            versions = software.read_versions(site.environment if site is not None else None)
+            versions = host_checks.read_versions(site.environment if site is not None else None)
             engine = engine_traits(plan.engine)
-            lines += software.judge_versions(versions, here, engine, libraries=plan.libraries)
+            lines += host_checks.judge_versions(versions, here, engine, libraries=plan.libraries)
     if plan.wants("folders"):
         lines += [judge_folder(here, folder) for folder in plan.folders]
     if site is None:

@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 
 from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
-from scalestudy.features.check.report import Line
+from scalestudy.features.check.check_report import Line
 from scalestudy.hardware.devices import Gpu
 from scalestudy.measure.bandwidth import largest, repeats
 from scalestudy.plugins.engines import Collective, EngineTraits

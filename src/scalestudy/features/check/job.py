@@ -9,8 +9,7 @@ from pathlib import Path
 from scalestudy.config.catalog import task_defaults
 from scalestudy.config.point import Point, Terms
 from scalestudy.config.settings import DataSettings, ResolvedLaunch, TrainSettings
-from scalestudy.features.check.exchange import Exchange
-from scalestudy.features.check.report import (
+from scalestudy.features.check.check_report import (
     QUEUE_TOPIC,
     REPORT_FILE,
     Line,
@@ -21,6 +20,7 @@ from scalestudy.features.check.report import (
     read_report,
     write_plan,
 )
+from scalestudy.features.check.exchange import Exchange
 from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.queue.job import JobScript
 from scalestudy.launch.queue.layout import JobLayout, layout

@@ -11,8 +11,17 @@ from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Point
-from scalestudy.features.check import host, software
-from scalestudy.features.check.collectives import lead
+from scalestudy.features.check import host_checks
+from scalestudy.features.check.check_report import (
+    PLAN_FILE,
+    REPORT_FILE,
+    Line,
+    Plan,
+    Report,
+    WritableFolder,
+    read_report,
+    write_plan,
+)
 from scalestudy.features.check.exchange import (
     POLL,
     Assignment,
@@ -24,16 +33,7 @@ from scalestudy.features.check.exchange import (
     errand,
     trial_environment,
 )
-from scalestudy.features.check.report import (
-    PLAN_FILE,
-    REPORT_FILE,
-    Line,
-    Plan,
-    Report,
-    WritableFolder,
-    read_report,
-    write_plan,
-)
+from scalestudy.features.check.trials import lead
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
 from scalestudy.launch.hosts.launcher import reserved
@@ -150,12 +150,12 @@ class _Rank:
         plan, here = self._plan, socket.gethostname()
         lines: list[Line] = []
         if plan.wants("versions"):
-            versions = software.read_versions(None)
-            lines += software.judge_versions(versions, here, self._engine, libraries=plan.libraries)
+            versions = host_checks.read_versions(None)
+            lines += host_checks.judge_versions(versions, here, self._engine, libraries=plan.libraries)
         if plan.wants("folders"):
             temporary = WritableFolder(path=tempfile.gettempdir(), purpose="temporary")
-            lines += [host.judge_folder(here, folder) for folder in (*plan.folders, temporary)]
-        if plan.wants("network") and (line := host.judge_infiniband(here)):
+            lines += [host_checks.judge_folder(here, folder) for folder in (*plan.folders, temporary)]
+        if plan.wants("network") and (line := host_checks.judge_infiniband(here)):
             lines.append(line)
         return lines
 
@@ -201,7 +201,11 @@ class _Rank:
         self._trial = Trial(engine.trial_module, what, variables, log)
         answer = self._trial.answer(rank, assignment.limit)
         build = answer.build
-        if build and self._device == "gpu" and build["gpus"] < host.shown_at_once(self._gpus, self._uuids):
+        if (
+            build
+            and self._device == "gpu"
+            and build["gpus"] < host_checks.shown_at_once(self._gpus, self._uuids)
+        ):
             reason = engine.why_no_gpus(variables) if build["cuda"] else None
             name = f"{engine.label} {build[engine.name]}"
             build["no_gpus"] = why_not_listed(Build(name, build["cuda"]), reason)

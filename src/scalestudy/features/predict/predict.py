@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from scalestudy.app.listener import Listener
 from scalestudy.features.predict.find_model import FoundModel
-from scalestudy.features.predict.inputs import ImageItem, files_of
-from scalestudy.features.predict.job import computed, device_for
+from scalestudy.features.predict.image_inputs import ImageItem, files_of
+from scalestudy.features.predict.use_model import computed, device_for
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically

@@ -18,7 +18,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.config.expand import RunOrder
 from scalestudy.config.point import Point
 from scalestudy.config.task_sources import source_files
-from scalestudy.features.scripts import process
+from scalestudy.features.scripts import script_process
 from scalestudy.features.scripts.join import (
     DEVICE,
     FOLDER,
@@ -310,7 +310,7 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
         if logs is None:
             shutil.rmtree(folder)
         return
-    ended = [rank for rank in range(last + 1) if process.done_file(folder, rank).exists()]
+    ended = [rank for rank in range(last + 1) if script_process.done_file(folder, rank).exists()]
     early = f"; rank {', '.join(map(str, ended))} had ended the script before" if ended else ""
     logs_at = folder / "logs"
     if measured and logs is None:
@@ -367,7 +367,7 @@ def commands(
             sys.executable,
             "-P",
             "-m",
-            process.__name__,
+            script_process.__name__,
             str(run.path.absolute()),
             script.file,
             *script.arguments,

@@ -1,20 +1,27 @@
-"""The study of a script's runs: one folder for each version of its text, one point for each setting.
+"""The study of a script's runs, and the records of a run, which rank 0 writes.
 
-The user writes no study file. Launching the script with another number of workers, another seed or other
-arguments adds points to the study.
+The study has one folder for each version of the script's text, and one point for each setting. The user
+writes no study file: launching the script with another number of workers, another seed or other arguments
+adds points to the study.
 """
 
+import datetime
 import hashlib
 import itertools
 import json
+import os
+import re
 import shlex
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalestudy.config.expand import point_name
 from scalestudy.config.file import Study, SweepSettings
+from scalestudy.config.metrics import Better, Sense, gain, known
 from scalestudy.config.point import Point, Terms
 from scalestudy.config.settings import (
     DataSettings,
@@ -25,13 +32,15 @@ from scalestudy.config.settings import (
     TrainSettings,
 )
 from scalestudy.config.task_sources import digests, source_files
-from scalestudy.features.scripts.join import Start, main_file
+from scalestudy.features.scripts.join import FOLDER, OUT, Start, main_file
 from scalestudy.hardware import cores
+from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.strategies import traits
 from scalestudy.store.record_file import read_record
-from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.records import EpochRecord, Progress, Result
+from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.study_folder import StudyFolder, default_folder
-from scalestudy.util.errors import UserError
+from scalestudy.util.errors import RunError, UserError
 
 TASK = "script:"
 """Prefix of a script's path, in the place of a task's name."""
@@ -204,3 +213,240 @@ def _belongs(path: Path, script: ScriptText) -> bool:
         return False
     same = (folder.study.task, folder.study.data.source) == (f"{TASK}{script.file}", script.source)
     return same and bool(folder.study.sweep.other) == bool(script.arguments)
+
+
+PROGRESS_EVERY = 1.0
+"""Seconds between two progress records."""
+Qualities = dict[str, tuple[float, float]]
+"""Numerator and denominator by name of the metric."""
+
+
+@dataclass
+class Tally:
+    """The measurements of one worker in an epoch.
+
+    Attributes:
+        most: Samples in its largest step.
+        seconds: Training time.
+        wall: Time of the whole epoch.
+        cpu_seconds: CPU time of the process during training.
+        loss: Sum of the losses of its samples; None if the script reports none.
+        digest: Hash of the model's parameters after the first epoch; "" later, or without a model.
+    """
+
+    samples: int = 0
+    steps: int = 0
+    most: int = 0
+    seconds: float = 0.0
+    wall: float = 0.0
+    cpu_seconds: float = 0.0
+    loss: Any = None
+    qualities: Qualities = field(default_factory=dict)
+    digest: str = ""
+
+
+@dataclass
+class Left:
+    """The state of a worker at the end.
+
+    Attributes:
+        digest: Hash of the model's parameters, "" without a model.
+        initial_statistics: As in `Outcome`.
+    """
+
+    host: str
+    qualities: Qualities
+    peak_memory: int
+    cpu_percent: float
+    digest: str
+    parameters: int | None
+    communication: str | None
+    initial_statistics: float | None
+
+
+class Recording:
+    """A run of a script, from its first epoch to its result; `epochs` is the planned number."""
+
+    def __init__(self, start: Start, seed: int, epochs: int, clock: PhaseClock) -> None:
+        self._clock, self._epochs = clock, epochs
+        script = script_here()
+        self._point = point_of(start, script, seed)
+        self._study = folder_of(script, self._point, os.environ.get(OUT))
+        self.run = run_of(self._study, self._point, os.environ.get(FOLDER))
+        self._point = self.run.point()  # with what the launcher knows of it
+        self._records: list[EpochRecord] = []
+        self._most: list[int] = []
+        self._senses: dict[str, Better | None] = {}
+        self._began = self._written = time.time()
+        self._progress = Progress(phase="training", epoch=1, epochs=epochs, step=0, steps=0, updated=0)
+
+    def sense(self, name: str, better: Better | None) -> None:
+        """Record the direction of a metric. The first metric is the quality."""
+        self._senses[name] = better or self._senses.get(name) or _known(name).better
+
+    def step(self, samples: int, steps: int) -> None:
+        """Record progress: the approximate samples of all workers and the steps done in this epoch."""
+        now = time.time()
+        if now - self._written >= PROGRESS_EVERY:
+            self._written = now
+            last = self._records[-1].steps if self._records else 0
+            self._progress = self._progress.model_copy(
+                update={"step": steps, "steps": max(last, steps), "throughput": samples / (now - self._began)}
+            )
+            self.run.write_progress(self._progress.model_copy(update={"updated": now}))
+
+    def epoch(self, tallies: Sequence[Tally]) -> None:
+        """Record an epoch that has ended on all workers. An epoch without samples is ignored."""
+        for note in () if self._records else _notes(tallies):
+            print(f"scalestudy: {note}", file=sys.stderr, flush=True)
+        seconds = max(tally.seconds for tally in tallies)
+        samples = sum(tally.samples for tally in tallies)
+        losses = [tally.loss for tally in tallies if tally.samples]
+        if not samples:
+            return
+        record = EpochRecord(
+            epoch=len(self._records) + 1,
+            steps=max(tally.steps for tally in tallies),
+            samples=samples,
+            loss=None if None in losses else sum(losses) / samples,
+            train_seconds=seconds,
+            evaluation_seconds=tallies[0].wall - tallies[0].seconds,
+            elapsed_training_seconds=sum(record.train_seconds for record in self._records) + seconds,
+            validation=_values([tally.qualities for tally in tallies]),
+        )
+        self._records.append(record)
+        self._most = [
+            max(before, tally.most)
+            for before, tally in zip(self._most or [0] * len(tallies), tallies, strict=True)
+        ]
+        self._clock.add("training", seconds)
+        self._clock.add("evaluation", record.evaluation_seconds)
+        self.run.append_epoch(record)
+        quality = next(iter(record.validation.values()), self._progress.quality)
+        now = time.time()
+        self._progress = self._progress.model_copy(
+            update={
+                "epoch": min(record.epoch + 1, self._epochs),
+                "step": 0,
+                "steps": record.steps,
+                "quality": quality,
+                "throughput": samples / seconds if seconds else None,
+                "updated": now,
+                "seconds_left": (now - self._began) * (self._epochs - record.epoch),
+            }
+        )
+        self._began = self._written = now
+        self.run.write_progress(self._progress)
+
+    def result(self, left: Sequence[Left]) -> None:
+        """Write the result of the run.
+
+        Raises:
+            RunError: If no step was counted, or the workers' models differ.
+        """
+        records = self._records
+        if not records:
+            raise RunError(
+                "an epoch with at least one step", "none", "Call workers.count(samples) after each step."
+            )
+        digests = {one.digest for one in left}
+        if len(digests) != 1:
+            raise RunError(
+                "equal parameters on all workers at the end of the script",
+                f"{len(digests)} different sets on {len(left)} workers",
+                "Wrap the model for data-parallel training, as in DistributedDataParallel(model). Each "
+                "worker trained its own model.",
+            )
+        steady = records[1:]
+        seconds = sum(record.train_seconds for record in steady)
+        last: dict[str, float] = {}
+        for record in records:
+            last |= record.validation
+        last |= _values([one.qualities for one in left])
+        metric = next(iter(self._senses), "")
+        sense = Sense(self._senses.get(metric), _known(metric).bounded)
+        quality = last.get(metric)
+        best = _best([(r.validation[metric], r.epoch) for r in records if metric in r.validation], sense)
+        self._point = with_facts(self._study, self._point, epochs=len(records), batch=max(self._most))
+        write_point(self.run.path / "point.json", self._point)
+        point = self._point
+        result = Result(
+            name=point.name,
+            engine=point.engine,
+            strategy=point.strategy,
+            workers=point.workers,
+            implementation=point.implementation,
+            communication=left[0].communication,
+            seed=point.seed,
+            swept=point.swept,
+            per_worker_batch=max(self._most),
+            global_batch=sum(self._most),
+            epochs=len(records),
+            updates=sum(record.steps for record in records),
+            samples_processed=sum(record.samples for record in records),
+            training_samples=max(record.samples for record in records),
+            throughput=sum(record.samples for record in steady) / seconds if seconds else None,
+            steady_epochs=len(steady),
+            training_seconds=records[-1].elapsed_training_seconds,
+            wall_seconds=self._clock.wall,
+            phases=self._clock.phases(),
+            metric=metric,
+            better=sense.better,
+            bounded=sense.bounded,
+            quality=quality,
+            validation=last,
+            best_quality=quality if best is None else best[0],
+            best_epoch=best and best[1],
+            parameters=left[0].parameters,
+            weights_digest=left[0].digest,
+            initial_statistics=left[0].initial_statistics,
+            by_script=True,
+            oversubscribed=point.oversubscribed,
+            peak_memory_bytes=[one.peak_memory for one in left],
+            cpu_percent=[one.cpu_percent for one in left],
+            began=self._clock.started,
+            order=point.turn and point.turn.order,
+            place=point.turn and point.turn.place,
+            hosts=sorted({one.host for one in left}),
+            finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        )
+        self.run.write_checksums(result)
+        self.run.write_result(result)
+
+
+def _notes(tallies: Sequence[Tally]) -> Iterator[str]:
+    """Yield mistakes that the first epoch shows, before the others are trained in vain."""
+    if len({tally.digest for tally in tallies}) > 1:
+        yield (
+            "after the first epoch the workers have different parameters. Wrap the model, as in "
+            "DistributedDataParallel(model), unless the script averages it later."
+        )
+    steps = [tally.steps for tally in tallies]
+    if len(set(steps)) > 1:
+        yield (
+            f"the workers took {min(steps)} to {max(steps)} steps in the first epoch. Give each as many, as "
+            "DistributedSampler does, or they wait for each other or train on their own."
+        )
+
+
+def _known(name: str) -> Sense:
+    """Look up a metric without its prefix: "val_accuracy" and "eval/accuracy" are "accuracy"."""
+    return known(re.sub(r"^(val|valid|validation|eval|test)[_/]", "", name))
+
+
+def _values(given: Sequence[Qualities]) -> dict[str, float]:
+    """Return each metric: the sum of the workers' numerators over that of their denominators."""
+    values = {}
+    for name in dict.fromkeys(name for qualities in given for name in qualities):
+        pairs = [qualities[name] for qualities in given if name in qualities]
+        total = sum(pair[1] for pair in pairs)
+        values[name] = sum(pair[0] for pair in pairs) / total if total else float("nan")
+    return values
+
+
+def _best(values: Sequence[tuple[float, int]], sense: Sense) -> tuple[float, int] | None:
+    """Return the best value and its first epoch; the last value if the better direction is unknown."""
+    if not values or sense.better is None:
+        return values[-1] if values else None
+    better = sense.better
+    return max(values, key=lambda pair: (gain(pair[0], better), -pair[1]))

@@ -72,7 +72,7 @@ def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) 
     except SystemExit as error:
         if error.code not in (None, 0):
             raise
-    from scalestudy.features.scripts.workers import finish, joined_already
+    from scalestudy.features.scripts.script_workers import finish, joined_already
 
     finish()
     if not (joined_already() or _has_own_loop()):

@@ -1,21 +1,25 @@
-"""`scalestudy check`: whether a study can run here, before it waits in a queue."""
+"""Commands for this machine and for clusters: `check` and `site`."""
 
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from scalestudy.cli.console import err, out
+from scalestudy.cli.help import CommandGroup
 from scalestudy.cli.options import AnswerOption, ForceOption
+from scalestudy.cli.printing import err, out, write_new, writing
 from scalestudy.config.targets import refuse_target
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scalestudy.features.check.report import AllReduce, Report
+    from scalestudy.features.check.check_report import AllReduce, Report
+    from scalestudy.hardware.installed import Built
+
 
 STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red"}
 
@@ -78,8 +82,6 @@ def check(
     if strategies:
         return _print_strategies(form)
     if environment:
-        from scalestudy.cli.env import print_environment
-
         return print_environment(None if what is None else Path(what), record=record, form=form)
     from scalestudy.features.check.check import CheckOptions
     from scalestudy.features.check.check import check as run_check
@@ -120,7 +122,7 @@ def _lines(report: "Report") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from scalestudy.features.check.report import merged
+    from scalestudy.features.check.check_report import merged
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("", "What", "Where", "Seen, and what to do"):
@@ -152,7 +154,7 @@ def _bandwidths(rows: "Sequence[AllReduce]") -> "Table":
 
 
 def _print_strategies(form: Literal["table", "json"]) -> None:
-    from scalestudy.features.check.software import strategy_records
+    from scalestudy.features.check.host_checks import strategy_records
 
     records = strategy_records()
     if form == "json":
@@ -174,3 +176,126 @@ def _print_strategies(form: Literal["table", "json"]) -> None:
     for action in dict.fromkeys(row["action"] for row in records if row["missing"]):
         names = ", ".join(row["strategy"] for row in records if row["action"] == action)
         console.print(Text(f"→ {names}: {action}", style=STYLES["warn"]))
+
+
+OF_CUDA = ("nvidia-nccl-", "nvidia-cudnn-", "nvidia-cuda-runtime")
+"""Prefixes of the CUDA packages that are shown."""
+
+
+def print_environment(path: Path | None, *, record: bool, form: str) -> None:
+    """Print the versions in an environment (by default this one), and its id in records."""
+    from scalestudy.plugins.engines import engine_names, engine_traits
+
+    prefix = Path(sys.prefix) if path is None else path.expanduser()
+    built = _record(prefix, record=record)
+    if form == "json":
+        print(built.model_dump_json(indent=1))
+        return
+    print(f"Environment {built.id}")
+    shown = built.model_dump(exclude={"schema_version", "id", "name"})
+    known, found = engine_names(), built.packages
+    decisive = [name for engine in map(engine_traits, known) for name in engine.packages]
+    decisive += ["numpy", "scalestudy", *(name for name in found if name.startswith(OF_CUDA))]
+    # Only packages that affect training; --format json shows all.
+    shown["packages"] = {name: found[name] for name in dict.fromkeys(decisive) if name in found}
+    shown["build_ids"] = {
+        engine_traits(name).built if name in known else name: build
+        for name, build in built.build_ids.items()
+        if build
+    }
+    for name, value in shown.items():
+        if value:
+            print(f"{name:<11} {_flat(value)}")
+
+
+def _record(prefix: Path, *, record: bool) -> "Built":
+    """Contents of an environment: its record if still correct, else its current contents.
+
+    Raises:
+        UserError: The folder has no environment with Scalestudy, or cannot be written.
+    """
+    from scalestudy.hardware.installed import RECORD_FILE, describe, describe_other, read_record
+    from scalestudy.util.files import write_atomically
+
+    here = prefix.resolve() == Path(sys.prefix).resolve()
+    now = describe(builds=record) if here else describe_other(prefix, builds=record)
+    if record:
+        with writing(prefix / RECORD_FILE):
+            write_atomically(prefix / RECORD_FILE, now.model_dump_json(indent=1) + "\n")
+        return now
+    stored = read_record(prefix)
+    if stored is None or stored.id != now.id:
+        return now
+    # The id does not cover Scalestudy's own commit, and the folder may have been renamed.
+    return stored.model_copy(update={"packages": now.packages, "prefix": now.prefix})
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_flat(inner)}" for name, inner in value.items() if inner != "")
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
+site_app = typer.Typer(
+    cls=CommandGroup, help="Describe a cluster once, in a site profile.", no_args_is_help=True
+)
+
+
+@site_app.command("init")
+def init(
+    name: Annotated[
+        str | None, typer.Argument(help="Name of the profile.", show_default="that of the cluster")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="File to write.", metavar="FILE", show_default="NAME.toml among your site profiles"
+        ),
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """Write a commented site profile, filled in with what Slurm reports."""
+    import re
+
+    from scalestudy.launch.queue.site import load_site, sites_folder
+    from scalestudy.launch.site_init import ask_site, site_template
+
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
+        raise UserError("a name of letters, digits, . - and _", repr(name), "Choose another name.")
+    slurm = ask_site()
+    path = file or sites_folder() / f"{name or slurm.cluster or 'my-site'}.toml"
+    write_new(path, site_template(slurm.values), force=force)
+    load_site(path)
+    if slurm.error is not None:
+        words = f"Slurm did not answer ({slurm.error.received}): fill in the profile by hand."
+        err().print(words, markup=False)
+    if len(slurm.gpu_kinds) > 1:
+        kinds = ", ".join(f"{count} nodes with {kind}" for kind, count in slurm.gpu_kinds.items())
+        words = "Name one kind in gpu_request or constraint: times of different GPUs cannot be compared."
+        err().print(f"The partition {slurm.values['partition']} has {kinds}. {words}", markup=False)
+    out().print(
+        f"Wrote {path}. Check its values, then: scalestudy check {path if file else path.stem}", markup=False
+    )
+
+
+@site_app.command("list")
+def show_all() -> None:
+    """List your site profiles."""
+    from scalestudy.launch.queue.site import known_sites, load_site, sites_folder
+
+    names = known_sites()
+    if not names:
+        out().print(
+            f"No site profile in {sites_folder()}. Write one with: scalestudy site init", markup=False
+        )
+    for name in names:
+        try:
+            site = load_site(sites_folder() / f"{name}.toml")
+        except UserError as error:
+            text = f"invalid: {error.received}"
+        else:
+            gpus = f"{site.gpus_per_node} GPUs, " if site.gpus_per_node else ""
+            text = f"{site.partition or 'default partition'}, {gpus}{site.cpus_per_node} cores a node"
+        out().print(f"{name}  {text}", markup=False)

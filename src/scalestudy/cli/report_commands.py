@@ -1,20 +1,30 @@
-"""`scalestudy report`: the report of a study."""
+"""Commands that report: `report`, `compare` and `demo`."""
 
 import shlex
 from datetime import UTC, datetime
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scalestudy.cli.console import out, writing
-from scalestudy.cli.options import ForceOption, StudyArgument, VerboseOption, open_study
+from scalestudy.cli.options import (
+    FileOption,
+    ForceOption,
+    StudyArgument,
+    VerboseOption,
+    format_option,
+    newest_study,
+    open_study,
+)
+from scalestudy.cli.printing import out, show_document, writing
 from scalestudy.config.targets import refuse_target
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
+    from scalestudy.features.compare.comparison import Side
     from scalestudy.store.study_folder import StudyFolder
 
 
@@ -191,3 +201,96 @@ def _findings(
     if any(options):
         raise UserError("--from FILE", "an option that needs it", "Add --from, or leave out that option.")
     return findings, opened
+
+
+FORMATS = ("table", "json", "csv", "markdown", "html")
+
+
+def compare(
+    studies: Annotated[
+        list[str],
+        typer.Argument(
+            help="Study files, results folders, files written by `report --share`, or files that"
+            " `report --from` reads. NAME= sets a name. All are compared with the first; a single one with"
+            " the newest other study here.",
+            metavar="[NAME=]STUDY...",
+        ),
+    ],
+    form: Annotated[str | None, format_option(*FORMATS)] = None,
+    file: FileOption = None,
+    force: ForceOption = False,
+) -> None:
+    """Compare studies: their settings, their results, and which differences are more than chance.
+
+    The studies may differ in site, software or settings. Rows with the same strategy, workers and other swept
+    values are compared.
+    """
+    from scalestudy.features.compare.comparison import compare as compare_sides
+    from scalestudy.features.compare.page import compare_csv, compare_document, compare_json
+    from scalestudy.report.write_document import form_by_ending
+
+    refuse_target(file, [_split(study)[1] for study in studies], force=force)
+    chosen = form_by_ending(form, file, FORMATS, "table")
+    if len(studies) == 1:
+        studies = [*studies, str(newest_study(besides=_split(studies[0])[1]))]
+    sides = [_side(study) for study in studies]
+    comparison = compare_sides(sides)
+    programs = {"csv": partial(compare_csv, comparison), "json": partial(compare_json, comparison)}
+    show_document(compare_document(comparison), chosen, file, programs)
+
+
+def _split(argument: str) -> tuple[str, Path]:
+    """Name and path of a study on the command line: PATH or NAME=PATH."""
+    name, separator, rest = argument.partition("=")
+    return (name, Path(rest)) if separator and name and not Path(argument).exists() else ("", Path(argument))
+
+
+def _side(argument: str) -> "Side":
+    from scalestudy.analysis.read import read_study
+    from scalestudy.analysis.shared import is_shared, read_shared
+    from scalestudy.config.differences import settings_of
+    from scalestudy.config.task_sources import sources_of
+    from scalestudy.features.compare.comparison import Side
+
+    name, path = _split(argument)
+    if is_shared(path):
+        shared = read_shared(path)
+        return Side(name or path.stem, shared.findings(), shared.asked, shared.not_known)
+    if path.is_file() and path.suffix != ".toml":
+        from scalestudy.features.imported.gather import import_findings
+
+        return Side(name or path.stem, import_findings([str(path)]))
+    folder = open_study(path)
+    sources = {f"task: {file}": digest[:12] for file, digest in sources_of(folder.points()).items()}
+    return Side(name or folder.path.resolve().name, read_study(folder), settings_of(folder.study) | sources)
+
+
+LEGEND = """\
+n: workers, here GPUs. time, cost: of one training, the cost in GPU-hours. cost eff.: cost of the cheapest
+one-worker row, divided by that of this row. S: speed-up over one worker of the same strategy. E: S/n."""
+NEXT = "Next: scalestudy init && scalestudy run study.toml   # a small study on this machine, in minutes"
+
+
+def demo(
+    file: Annotated[Path, typer.Option("--out", help="HTML page to write.", metavar="FILE")] = Path(
+        "published-unet.html"
+    ),
+    verbose: VerboseOption = False,
+    force: ForceOption = False,
+) -> None:
+    """Report on a published study of a U-Net on 1 to 14 GPUs. Nothing is trained or downloaded."""
+    from scalestudy.features.imported.gather import published_findings, source
+    from scalestudy.report.formats import FORMATS, Medium
+    from scalestudy.report.study_document import report_document
+    from scalestudy.report.write_document import form_by_ending, write_document
+
+    form = form_by_ending(None, file, ("html",), "html")
+    refuse_target(file, force=force)
+    findings, console = published_findings(), out()
+    with writing(file):
+        write_document(report_document(findings), form, file)
+    medium = Medium(colour=console.is_terminal and not console.no_color, verbose=verbose, page=str(file))
+    for text in (source(), "", LEGEND, ""):
+        console.print(text, markup=False)
+    print(FORMATS.get("table").render(findings, medium), end="")
+    console.print(NEXT, markup=False)

@@ -8,9 +8,9 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.features.check import host, software
+from scalestudy.features.check import host_checks
+from scalestudy.features.check.check_report import AllReduce, Line, Plan, Report, failed, passed, warned
 from scalestudy.features.check.exchange import Assignment, Exchange, Facts, RankAnswer
-from scalestudy.features.check.report import AllReduce, Line, Plan, Report, failed, passed, warned
 from scalestudy.measure.bandwidth import algorithm_bandwidth, bus_bandwidth
 from scalestudy.plugins.engines import Collective, engine_traits
 from scalestudy.util import units
@@ -58,7 +58,7 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
                 facts.pop(rank)
                 lines.append(rank_gone(rank, hosts[rank]))
             if plan.wants("builds"):
-                lines += software.judge_builds(plan, facts, answers)
+                lines += host_checks.judge_builds(plan, facts, answers)
             if plan.wants("collectives"):
                 more, rows = _try_collectives(
                     partial(ask, "collective"), exchange.tell, plan, placement, facts, hosts, answers
@@ -92,18 +92,18 @@ def _judge_ranks(
         lines.append(passed("ranks", facts[0].host, seen))
     for name, ranks in by_host.items():
         if plan.wants("devices"):
-            line = host.judge_devices(
+            line = host_checks.judge_devices(
                 name,
                 device=plan.device,
                 promised=min(plan.gpus_per_node, len(ranks)),
-                gpus=host.gpus_of([(fact.gpus, fact.uuids) for fact in ranks]),
+                gpus=host_checks.gpus_of([(fact.gpus, fact.uuids) for fact in ranks]),
                 workers=len(ranks),
                 why=ranks[0].no_gpus or (),
             )
             lines.append(line)
         if plan.wants("cores"):
             cpus = [fact.cpus for fact in ranks]
-            lines.append(host.judge_cores(name, ranks=cpus, cpus_per_worker=plan.cpus_per_worker))
+            lines.append(host_checks.judge_cores(name, ranks=cpus, cpus_per_worker=plan.cpus_per_worker))
     return lines
 
 
@@ -123,12 +123,12 @@ def _try_collectives(
     if not met:
         action = "Start the workers with srun, or under mpirun in blocks of one size a node."
         lines.append(warned("collectives", hosts[0], f"hosts or port unknown (from {source})", action))
-    ways = software.collectives_to_try(plan, facts, builds, source=source, met=met)
+    ways = host_checks.collectives_to_try(plan, facts, builds, source=source, met=met)
     slowest = max((answer.build["seconds"] for answer in builds.values() if answer.build), default=0.0)
     sizes = plan.sizes if plan.wants("bandwidth") else ()
     limit = plan.limit + 2 * slowest
     trials = Trials(ask, hosts, sorted(facts), limit=limit, sizes=sizes, tell=tell)
-    lines += trials.lines(ways, needed=software.used_by_study(plan, ways, source=source))
+    lines += trials.lines(ways, needed=host_checks.used_by_study(plan, ways, source=source))
     return lines, trials.bandwidth
 
 
@@ -298,7 +298,7 @@ def judge_collective(
             what = "the rank stopped answering"
         elif state == "failed":
             first = answers[bad[0]]
-            what = f"failed at {first.step or 'start'}: {software.cause(first.tail)}"
+            what = f"failed at {first.step or 'start'}: {host_checks.cause(first.tail)}"
         else:
             what = f"stalled at {answers[bad[0]].step}"
         return Breakdown(where, what, alike=state == "failed" and len(bad) == len(ranks))

@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from model_records import record
-from scalestudy.features.predict.inputs import Tiled, Whole, files_of, placing, read_for
+from scalestudy.features.predict.image_inputs import Tiled, Whole, files_of, placing, read_for
 from scalestudy.util.errors import UserError
 
 SIZES = [(8, 8), (8, 16), (24, 10), (33, 57), (5, 31), (3, 3)]

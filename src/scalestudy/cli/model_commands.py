@@ -1,31 +1,41 @@
-"""`scalestudy model`: use a trained model."""
+"""Commands for trained models and data sets: `model` and `data`."""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from scalestudy.cli.console import err, out
 from scalestudy.cli.help import CommandGroup
 from scalestudy.cli.options import (
     AnswerOption,
+    CacheOption,
     DeviceOption,
     ForceOption,
+    ImageSizeOption,
     PointOption,
+    SkipBadOption,
+    SourceArgument,
     newest_study,
 )
+from scalestudy.cli.printing import err, out, show_document
 from scalestudy.config.targets import refuse_target
+from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.cli.terminal import Terminal
+    from scalestudy.app.listener import Listener
+    from scalestudy.cli.terminal_listener import Terminal
+    from scalestudy.config.point import Point
+    from scalestudy.config.settings import DataSettings
+    from scalestudy.data.sources.registry import Kind
     from scalestudy.features.predict.find_model import FoundModel
     from scalestudy.features.predict.predict import Predicted, Wanted
+
 
 SHOWN = 20
 """Largest number of skipped images that are listed."""
 
-app = typer.Typer(
+model_app = typer.Typer(
     cls=CommandGroup,
     help="Use a trained model: predict, evaluate, look at samples, export.",
     no_args_is_help=True,
@@ -50,7 +60,7 @@ TaskFile = Annotated[
 Weights = Annotated[str, typer.Option(help="Weights of the last or of the best epoch.", metavar="last|best")]
 
 
-@app.command("predict")
+@model_app.command("predict")
 def predict(
     model: Annotated[
         Path,
@@ -87,7 +97,7 @@ def predict(
     raise typer.Exit(1 if done.skipped else 0)
 
 
-@app.command("evaluate")
+@model_app.command("evaluate")
 def evaluate(
     model: Model = None,
     data: Annotated[
@@ -111,11 +121,11 @@ def evaluate(
 
     The data set must have the classes of the training, by name; their order does not matter.
     """
-    from scalestudy.features.predict import evaluate as evaluation
+    from scalestudy.features.predict import use_model
     from scalestudy.report.format import number
 
     trained, terminal = _found(model, point, weights, task)
-    done = evaluation.evaluate(trained, data, split, terminal, device=device)
+    done = use_model.evaluate(trained, data, split, terminal, device=device)
     if form == "json":
         print(json.dumps(done._asdict(), indent=1))
         return
@@ -126,7 +136,7 @@ def evaluate(
         console.print(f"  {name:<{width}}  {number(value, 4)}", markup=False)
 
 
-@app.command("samples")
+@model_app.command("samples")
 def samples(
     model: Model = None,
     out_file: Annotated[Path, typer.Option("--out", help="HTML page to write.", metavar="FILE")] = Path(
@@ -144,7 +154,7 @@ def samples(
     All validation samples are ranked by their own loss and quality. The page contains its pictures and needs
     no network.
     """
-    from scalestudy.features.predict.evaluate import write_gallery
+    from scalestudy.features.predict.use_model import write_gallery
 
     refuse_target(out_file, [model], force=force)
     trained, terminal = _found(model, point, weights, task)
@@ -152,7 +162,7 @@ def samples(
     out().print(f"{judged} validation samples evaluated with {trained.label}: {out_file}", markup=False)
 
 
-@app.command("export")
+@model_app.command("export")
 def export(
     out_path: Annotated[
         Path,
@@ -177,7 +187,7 @@ def export(
     The exported model takes images as they are stored (8 or 16 bits) and scales them itself. It holds the
     names of its classes and the preprocessing, and so does a JSON file beside it.
     """
-    from scalestudy.features.predict.evaluate import export_model
+    from scalestudy.features.predict.use_model import export_model
 
     refuse_target(out_path, [model], force=force)
     trained, terminal = _found(model, point, weights, task)
@@ -192,7 +202,7 @@ def export(
 def _found(
     path: Path | None, point: str | None, weights: str, task: Path | None
 ) -> "tuple[FoundModel, Terminal]":
-    from scalestudy.cli.terminal import Terminal
+    from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.features.predict.find_model import find_model
 
     model = find_model(path or newest_study(), point=point, weights=weights, task=task)
@@ -217,3 +227,129 @@ def _print_predicted(done: "Predicted", wanted: "Wanted", label: str) -> None:
         console.print(f"Classes: {counts}", markup=False)
     left = f", {len(done.skipped)} left out" if done.skipped else ""
     console.print(f"{done.images} images predicted by {label}{left}: {done.table}", markup=False)
+
+
+data_app = typer.Typer(
+    cls=CommandGroup, help="Inspect data sets, and prepare them before a study.", no_args_is_help=True
+)
+
+
+@data_app.callback()
+def _group() -> None:
+    """Inspect data sets, and prepare them before a study."""
+
+
+@data_app.command("show")
+def show(
+    what: SourceArgument,
+    image_size: ImageSizeOption = None,
+    skip_bad: SkipBadOption = False,
+    cache: CacheOption = None,
+    samples: Annotated[int, typer.Option(help="Samples shown on the page.", min=0, max=200)] = 8,
+    html: Annotated[
+        Path | None,
+        typer.Option("--out", help="HTML page to write, with pictures.", metavar="FILE"),
+    ] = None,
+    form: AnswerOption = "table",
+    force: ForceOption = False,
+) -> None:
+    """Inspect a data set before training: its layout, counts, sizes, classes and mistakes.
+
+    Reads every sample of a prepared data set as training does, else every image of the source in its own
+    size. Writes nothing but the page.
+    """
+    from scalestudy.cli.terminal_listener import Terminal
+    from scalestudy.features.inspect.inspection import inspect_data, inspection_document
+    from scalestudy.report.write_document import check_page_name
+
+    if html is not None:
+        check_page_name(html)
+        refuse_target(html, [what], force=force)
+    screen = Terminal()
+    settings, kind, base, _ = settings_of(what, image_size, cache, screen, skip_bad=skip_bad)
+    inspections = [
+        inspect_data(data, kind, base, samples=samples if html else 0, listener=screen) for data in settings
+    ]
+    if form == "json":
+        records = [inspection.as_json() for inspection in inspections]
+        print(json.dumps(records[0] if len(records) == 1 else records, indent=2, ensure_ascii=False))
+    else:
+        show_document(inspection_document(inspections, pictured=False), "table", None, {})
+    if html is not None:
+        show_document(inspection_document(inspections), "html", html, {})
+
+
+@data_app.command("prepare")
+def prepare(
+    what: SourceArgument,
+    image_size: ImageSizeOption = None,
+    skip_bad: SkipBadOption = False,
+    cache: CacheOption = None,
+    storage: Annotated[
+        Literal["auto", "arrays", "encoded"],
+        typer.Option(help="Storage: encoded needs less space, but is decoded while training."),
+    ] = "auto",
+) -> None:
+    """Decode a data set once, so that runs start at once and need no network.
+
+    Prints the layout that was found, the samples of each class in each split, and the files that were left
+    out. Damaged files are an error, which lists them all, unless --skip-bad is given. A public data set is
+    downloaded.
+
+    For a study file, models of your own tasks and with pretrained weights are built as well, to download
+    their weights.
+    """
+    from scalestudy.app.prepare import data_summary, prepare_data
+    from scalestudy.app.weights import fetch_weights
+    from scalestudy.cli.terminal_listener import Terminal
+    from scalestudy.config.settings import LaunchSettings
+
+    terminal = Terminal()
+    settings, kind, base, built = settings_of(
+        what, image_size, cache, terminal, skip_bad=skip_bad, storage=storage
+    )
+    within = (built[0].launch if built else LaunchSettings()).progress_timeout
+    for data in settings:
+        folder, split, training = prepare_data(data, kind, base, terminal, within)
+        out().print(f"{data.source}: {training} training samples, prepared in {folder}", markup=False)
+        for line in data_summary(folder, split):
+            out().print(f"  {line}", markup=False)
+        for point in built:
+            fetch_weights(point, folder, terminal, again=True)
+
+
+def settings_of(
+    what: str,
+    image_size: tuple[int, int] | None,
+    cache: Path | None,
+    listener: "Listener",
+    *,
+    skip_bad: bool = False,
+    storage: Literal["auto", "arrays", "encoded"] = "auto",
+) -> "tuple[list[DataSettings], Kind | None, Path, list[Point]]":
+    """Data settings, their kind, the base of relative paths, and points to build: of a study or a source.
+
+    Raises:
+        UserError: The file is not a study, options are given with a study file, or the size is invalid.
+    """
+    from scalestudy.app.prepare import study_data
+    from scalestudy.config import keys
+    from scalestudy.config.settings import DataSettings
+
+    if what.endswith(".toml"):
+        if image_size or cache or skip_bad or storage != "auto":
+            raise UserError(
+                "a study file alone",
+                "options with it",
+                "Set image_size, cache, skip_bad and storage under [data] in the file.",
+            )
+        settings, kind, built = study_data(Path(what), listener)
+        return settings, kind, Path(what).parent, built
+    try:
+        keys.checked("data.image_size", image_size)
+    except keys.WrongValue as wrong:
+        given = " ".join(map(str, image_size or ()))
+        raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
+    place = str(cache) if cache else None
+    data = DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad, storage=storage)
+    return [data], None, Path(), []

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from scalestudy.app.listener import Listener, ProgressCallback
-from scalestudy.cli.console import err, out
 from scalestudy.cli.points_table import line_of, overview_table, silence
+from scalestudy.cli.printing import err, out
 from scalestudy.store.state import ENDED
 
 if TYPE_CHECKING:

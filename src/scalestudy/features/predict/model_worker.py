@@ -1,6 +1,6 @@
-"""`python -m scalestudy.features.predict.worker JOB`: a process that uses a model.
+"""`python -m scalestudy.features.predict.model_worker JOB`: a process that uses a model.
 
-JOB is the file of a `job.ModelJob`. It prints its progress and its answer (`data.child`).
+JOB is the file of a `use_model.ModelJob`. It prints its progress and its answer (`data.child`).
 """
 
 import os
@@ -22,8 +22,8 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.data.types import IGNORE
 from scalestudy.engines.base import Engine, Inference, Trainer, engine_of
 from scalestudy.engines.group import join
-from scalestudy.features.predict.inputs import Array, ImageItem, Placing, Read, placing, read_for
-from scalestudy.features.predict.job import EXPECTED, REMEDY, ModelJob
+from scalestudy.features.predict.image_inputs import Array, ImageItem, Placing, Read, placing, read_for
+from scalestudy.features.predict.use_model import EXPECTED, REMEDY, ModelJob
 from scalestudy.hardware import cores
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import references

@@ -1,0 +1,271 @@
+"""Commands that advise: `advise`, `diagnose`, `proposal` and `recipe`."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from scalestudy.cli.options import (
+    AnswerOption,
+    AtMostOption,
+    DryRunOption,
+    FileOption,
+    ForceOption,
+    PointOption,
+    ResultsOption,
+    StudyArgument,
+    StudyFile,
+    format_option,
+    open_study,
+    worker_counts,
+)
+from scalestudy.cli.printing import err, out, show_document
+from scalestudy.config.targets import refuse_target
+from scalestudy.util.errors import UserError
+
+
+def _share(text: str | float) -> float:
+    number = str(text).strip()
+    try:
+        return float(number[:-1]) / 100 if number.endswith("%") else float(number)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a share such as 0.7 or 70%") from None
+
+
+def advise(
+    study: StudyArgument = None,
+    efficiency: Annotated[
+        float,
+        typer.Option(
+            help="Minimum cost efficiency, as 0.7 or 70%: cost of the reference over cost of the choice.",
+            parser=_share,
+            metavar="SHARE",
+        ),
+    ] = 0.7,
+    deadline: Annotated[
+        str | None,
+        typer.Option(help='Find the cheapest training within this time: "2h", "90min".', metavar="TIME"),
+    ] = None,
+    network: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='Predict larger runs over this network: "100Gbit,2us,per_node=4", or a JSON file of'
+            " `scalestudy check`. Repeatable.",
+            metavar="NETWORK",
+        ),
+    ] = None,
+    bill: Annotated[
+        Literal["worker", "gpu", "core", "node"] | None,
+        typer.Option(help="Unit that the site bills.", show_default="the site profile's, else worker"),
+    ] = None,
+    most: Annotated[
+        int | None,
+        typer.Option(
+            help="Maximum number of workers to consider.",
+            metavar="N",
+            show_default="4 times the largest measured, or with --network 4,096 or a fixed global batch",
+        ),
+    ] = None,
+    target_quality: Annotated[
+        float | None,
+        typer.Option(
+            help="Quality to which the time is reported.",
+            metavar="Q",
+            show_default="the best of one worker, less the margin",
+        ),
+    ] = None,
+    form: AnswerOption = "table",
+) -> None:
+    """Recommend a strategy and a number of workers: as the report does, or for your own goal."""
+    from scalestudy.analysis.read import read_study
+    from scalestudy.features.advise.goals import Goal, answer
+    from scalestudy.features.advise.larger_runs import read_larger_runs
+    from scalestudy.features.advise.page import advise_json, advise_text
+    from scalestudy.util.units import seconds_of
+
+    if not 0 < efficiency <= 1:
+        raise UserError("an efficiency above 0 and at most 1", f"{efficiency:g}", "Write 0.7 for 70 %.")
+    if most is not None and most < 1:
+        raise UserError("--most of 1 worker or more", f"{most}", "Correct it.")
+    try:
+        goal = Goal(None if deadline is None else seconds_of(deadline), most)
+    except ValueError as error:
+        raise UserError(str(error), repr(deadline), "Correct --deadline.") from None
+    folder = open_study(study)
+    findings = read_study(folder, efficiency, bill=bill, target_quality=target_quality)
+    expected, missing = read_larger_runs(folder, findings.runs, network, most) if network else ((), ())
+    result = answer(findings, goal, expected, missing)
+    console = out()
+    text = advise_text(findings, result, console.width, console.is_terminal)
+    print(advise_json(findings, result) if form == "json" else text, end="")
+
+
+def diagnose(
+    study: StudyArgument = None,
+    point: PointOption = None,
+    rounds: Annotated[
+        int, typer.Option(help="Rounds; each measures every variant once.", min=1, metavar="N")
+    ] = 3,
+    seconds: Annotated[
+        float,
+        typer.Option(help="Seconds of each variant in a round.", min=0.1, max=600, metavar="S"),
+    ] = 2.0,
+    form: AnswerOption = "table",
+) -> None:
+    """Split a point's lost efficiency into input, exchange, imbalance, contention and fixed cost.
+
+    Runs short ablations of the point on this machine, each without one part of a step, compares them, and
+    lists what to change, the largest gain first. Later reports include the last diagnosis. Without --point it
+    takes the next larger point after the advised one, else the largest measured.
+    """
+    from scalestudy.cli.terminal_listener import Terminal
+    from scalestudy.features.diagnose.run import diagnose as run_diagnosis
+    from scalestudy.features.diagnose.run import plan
+    from scalestudy.features.diagnose.section import rendered, stored_diagnosis
+
+    terminal, folder = Terminal(), open_study(study)
+    planned = plan(folder, point)
+    name, why = planned.point.name, f", {planned.why}" if planned.why else ""
+    terminal.note(f"Diagnosing {name}{why}.")
+    if planned.point.oversubscribed:
+        terminal.note(f"Oversubscribed: {planned.point.oversubscribed}; most of the loss comes from that.")
+    diagnosis = run_diagnosis(planned, terminal, rounds=rounds, seconds=seconds)
+    stored = stored_diagnosis(diagnosis, folder, planned.findings.rows)
+    print(rendered(stored, form, width=out().width), end="")
+
+
+def proposal(
+    study: StudyArgument = None,
+    panel: Annotated[
+        str | None, typer.Option(help="Review panel: a name from --list, or a panel file.", metavar="NAME")
+    ] = None,
+    form: Annotated[str | None, format_option("markdown", "html")] = None,
+    file: FileOption = None,
+    list_panels: Annotated[bool, typer.Option("--list", help="List the review panels.")] = False,
+    runs: Annotated[int, typer.Option(min=1, help="Different trainings to request.", metavar="N")] = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Repeats of each.", metavar="K", show_default="those of the study"),
+    ] = None,
+    strategy: Annotated[
+        str | None,
+        typer.Option(help="Strategy to request.", metavar="NAME", show_default="the advised one"),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Workers of each.", metavar="N", show_default="the advised number"),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Epochs of each.", metavar="E", show_default="those of the study"),
+    ] = None,
+    charge: Annotated[
+        float | None,
+        typer.Option(min=1e-9, help="Units charged per hour.", metavar="X", show_default="the panel's"),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(help='Name of the unit, such as "GPU-h".', metavar="UNIT", show_default="the panel's"),
+    ] = None,
+    reserve: Annotated[
+        float,
+        typer.Option(min=0.0, help="Share to add as a reserve: 0.1 is a tenth.", metavar="SHARE"),
+    ] = 0.0,
+    force: ForceOption = False,
+) -> None:
+    """Write the page that a review panel asks for: text, table, figure and the computed request.
+
+    The page holds only what the study supports; its last part lists what else to run.
+    """
+    from scalestudy.features.proposal.page import propose
+    from scalestudy.features.proposal.subject import RequestOptions
+    from scalestudy.report.write_document import FORMS, form_by_ending
+
+    if list_panels:
+        _print_panels()
+        return
+    if panel is None:
+        raise UserError("--panel NAME", "none", "Choose one: scalestudy proposal --list")
+    refuse_target(file, [study], force=force)
+    form = form_by_ending(form, file, FORMS, "markdown")
+    options = RequestOptions(runs, seeds, strategy, workers, epochs, charge, unit, reserve)
+    page = propose(open_study(study), panel, options)
+    if page.gaps:
+        items = "1 item" if len(page.gaps) == 1 else f"{len(page.gaps)} items"
+        note = f"Not on the page: {items} that {panel} asks for. See its last part."
+        err().print(note, markup=False)
+    show_document(page.document, form, file, {})
+
+
+def _print_panels() -> None:
+    from scalestudy.features.proposal.panel import find_panel, shipped_panels
+
+    for name in shipped_panels():
+        panel = find_panel(name)
+        read = max(source.read for source in panel.sources)
+        out().print(f"{name:<12}  {panel.panel}: {panel.title} ({panel.unit}; read {read})", markup=False)
+
+
+def recipe(
+    study: StudyFile = Path("study.toml"),
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            "--workers",
+            "-n",
+            help="Numbers of workers; one worker is always searched, too.",
+            metavar="N,N,...",
+            show_default="those of the study",
+        ),
+    ] = None,
+    trials: Annotated[
+        int, typer.Option(help="Trials for each number of workers, 2 or more.", min=2, max=1000, metavar="N")
+    ] = 12,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            help="Strategy of the trials.", show_default="virtual, which computes all workers on one device"
+        ),
+    ] = None,
+    folder: ResultsOption = None,
+    at_most: AtMostOption = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Search a learning rate and a warm-up for each number of workers, and write a study file for each.
+
+    Every number of workers gets as many trials: each rule for large batches, with and without warm-up, then
+    rates and warm-ups around the best. The best of short trainings are trained for longer, at last on three
+    seeds. Their best is trained on three new seeds: only these results are reported. Trials are ordinary
+    runs, in studies/NAME-recipe; the files, such as STUDY-recipe-w8.toml, are written beside STUDY. After
+    Ctrl-C, run it again to continue.
+    """
+    from scalestudy.app.survey import request_of
+    from scalestudy.cli.terminal_listener import Terminal
+    from scalestudy.features.recipe.page import recipe_file, recipes_document, rows_by_workers
+    from scalestudy.features.recipe.run import plan, search_recipe
+    from scalestudy.launch.base import Options
+    from scalestudy.store.study_folder import default_folder
+    from scalestudy.util.files import write_atomically
+
+    asked = request_of(study, folder)
+    request = replace(asked, target=folder or default_folder(study, f"{asked.study.name}-recipe"))
+    counts = asked.study.sweep.workers if workers is None else worker_counts(workers)
+    planned = plan(request, counts, trials, strategy)
+    terminal = Terminal()
+    if dry_run:
+        out().print(
+            f"{planned.trials} trials with {planned.strategy} for each of"
+            f" {', '.join(map(str, planned.workers))} workers: the time of about"
+            f" {planned.trainings:.3g} trainings for each.",
+            markup=False,
+        )
+        return
+    recipes = [search_recipe(planned, n, terminal, Options(at_most=at_most)) for n in planned.workers]
+    rows = rows_by_workers(planned, recipes)
+    show_document(recipes_document(planned, recipes, rows), "table", None, {})
+    for found in recipes:
+        if found.trial is not None:
+            file = study.with_name(f"{study.stem}-recipe-w{found.workers}.toml")
+            write_atomically(file, recipe_file(planned, found, found.trial, rows[found.workers]))
+            out().print(f"Wrote {file}", markup=False)

@@ -1,0 +1,395 @@
+"""Commands that train: `run`, `submit`, `train` and `launch`."""
+
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from scalestudy.cli.options import (
+    AtMostOption,
+    DeviceOption,
+    DryRunOption,
+    OrderOption,
+    ReportOption,
+    ResultsOption,
+    StrategyOption,
+    StudyFile,
+    VerboseOption,
+    WorkersOption,
+    worker_counts,
+)
+from scalestudy.cli.printing import err, out
+from scalestudy.config.targets import refuse_inside_study
+from scalestudy.plugins.strategies import DEFAULT
+from scalestudy.util.errors import UserError
+
+if TYPE_CHECKING:
+    from scalestudy.app.survey import Request
+    from scalestudy.app.until import Until
+    from scalestudy.launch.base import Options
+
+
+UntilOption = Annotated[
+    Literal["decided"] | None,
+    typer.Option(
+        help="Run only what the decision needs, until it stands.", show_default="run the whole grid"
+    ),
+]
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        help="With --until, the most it may cost, in hours of the billed unit (by default workers): 20h.",
+        metavar="HOURS",
+        show_default="the cost of five seeds of the grid",
+    ),
+]
+SeedsOption = Annotated[
+    int | None,
+    typer.Option(help="With --until, the most seeds of a row.", min=2, metavar="N", show_default="26"),
+]
+
+
+def run(
+    study: StudyFile = Path("study.toml"),
+    folder: ResultsOption = None,
+    dry_run: DryRunOption = False,
+    order: OrderOption = None,
+    at_most: AtMostOption = None,
+    repeat: Annotated[
+        bool,
+        typer.Option("--repeat-disturbed", help="Also repeat runs on whose cores other programs computed."),
+    ] = False,
+    report: ReportOption = True,
+    verbose: VerboseOption = False,
+    until: UntilOption = None,
+    budget: BudgetOption = None,
+    seeds_at_most: SeedsOption = None,
+) -> None:
+    """Run the missing points of a study, then write its report.
+
+    With --until decided, time every row first, and train only what the decision needs, with as many seeds as
+    it needs.
+
+    After Ctrl-C, run it again to continue. With launch.on = "slurm" or "pbs" the points are submitted and
+    watched; Ctrl-C leaves their jobs alone. With --at-most K the next point is submitted when one has ended.
+    """
+    from scalestudy.app.survey import request_of
+    from scalestudy.app.until import Until
+    from scalestudy.launch.base import Options
+
+    resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
+    options = Options(order=order, at_most=at_most, repeat=repeat)
+    request = request_of(study, folder)
+    limits = None
+    if until:
+        limits = Until(_hours(budget), seeds_at_most)
+        resume += " --until decided"
+        resume += f" --budget {shlex.quote(budget)}" if budget else ""
+        resume += f" --seeds-at-most {seeds_at_most}" if seeds_at_most else ""
+    elif budget or seeds_at_most:
+        raise UserError(
+            "--until decided with --budget and --seeds-at-most", "neither", "Add --until decided."
+        )
+    code = conducted(request, resume, options, dry_run=dry_run, report=report, verbose=verbose, until=limits)
+    raise typer.Exit(code)
+
+
+def _hours(text: str | None) -> float | None:
+    from scalestudy.util.units import seconds_of
+
+    if text is None:
+        return None
+    try:
+        return seconds_of(text) / 3600
+    except ValueError as error:
+        raise UserError(str(error), repr(text), "Correct --budget.") from None
+
+
+def conducted(
+    request: "Request",
+    resume: str,
+    options: "Options | None" = None,
+    *,
+    dry_run: bool = False,
+    report: bool = True,
+    verbose: bool = False,
+    until: "Until | None" = None,
+) -> int:
+    """Run the missing points of a study, and report; `resume` is the command that continues it.
+
+    Returns the exit code: 0 if everything is done, 1 if a run failed, 130 after an interruption.
+
+    Raises:
+        UserError: Before anything is started or written.
+    """
+    from scalestudy.app.run import Interrupted, run_study
+    from scalestudy.app.until import run_until_decided
+    from scalestudy.cli.terminal_listener import Terminal
+
+    terminal = Terminal(verbose=verbose)
+    if dry_run:
+        print_dry_run(request, options, until)
+        return 0
+    try:
+        if until is None:
+            result = run_study(request, listener=terminal, options=options, report=report)
+        else:
+            result = run_until_decided(request, until, listener=terminal, options=options, report=report)
+    except Interrupted as interrupted:
+        where = shlex.quote(str(request.target))
+        text = (
+            f"\nThe jobs continue. Watch them with: scalestudy status {where} --live"
+            f"\nCancel them with: scalestudy cancel {where}"
+            if interrupted.goes_on
+            else f"\nInterrupted; finished runs are kept. Resume with: {resume}"
+        )
+        err().print(text, markup=False)
+        return 130
+    if options and (busy := result.overview.disturbed):
+        count = f"{len(busy)} of {len(result.overview.points)} runs"
+        text = (
+            f"Other programs used the cores of {count}, so their times are too long. "
+            f"Repeat them when the machine is idle: {resume} --repeat-disturbed"
+        )
+        err().print(text, markup=False)
+    if result.overview.failed:
+        err().print(f"Run the failed points again with: {resume}", markup=False)
+    return 1 if result.failures else 0
+
+
+def print_dry_run(request: "Request", options: "Options | None" = None, until: "Until | None" = None) -> None:
+    """Print what running or submitting would do, without starting or writing anything."""
+    from scalestudy.app.run import dry_run
+    from scalestudy.app.until import dry_run_until_decided
+    from scalestudy.cli.terminal_listener import Terminal
+
+    texts = (
+        dry_run(request, options, listener=Terminal())
+        if until is None
+        else dry_run_until_decided(request, until, options, listener=Terminal())
+    )
+    for text in texts:
+        out().print(text, markup=False)
+
+
+def submit(
+    study: StudyFile = Path("study.toml"),
+    folder: ResultsOption = None,
+    dry_run: DryRunOption = False,
+    order: OrderOption = None,
+    at_most: AtMostOption = None,
+    after: Annotated[
+        str | None,
+        typer.Option(help="Job that must succeed before these start.", metavar="JOB"),
+    ] = None,
+    resubmit: Annotated[
+        int, typer.Option(min=0, help="How often a failed point may be submitted again.", metavar="N")
+    ] = 3,
+    scripts: Annotated[
+        bool, typer.Option("--all", help="With --dry-run, print every job script, not only the first.")
+    ] = False,
+) -> None:
+    """Submit the missing points of a study to its queue, Slurm or PBS Professional.
+
+    You can log out afterwards: no Scalestudy process has to keep running. Points that are done, queued or
+    running are left alone. A failed point is submitted again. Its run continues if it was interrupted (by the
+    time limit, a node failure, preemption or cancellation) and has a checkpoint; otherwise it starts anew.
+
+    With --at-most K, call `submit` again for the remaining points when jobs have ended.
+    """
+    from scalestudy.app.run import submit_study
+    from scalestudy.app.survey import request_of
+    from scalestudy.cli.terminal_listener import Terminal
+    from scalestudy.launch.base import Options, launcher_of, queues
+
+    request = request_of(study, folder)
+    loaded = request.study
+    if not launcher_of(loaded).detached:
+        names = " or ".join(f'"{name}"' for name in queues())
+        raise UserError(
+            f"launch.on = {names} for `scalestudy submit`",
+            f'"{loaded.launch.on}"{loaded.place.of("launch.on", "launch")}',
+            f"Set on = {names} under [launch], or run it on this machine: scalestudy run {study}",
+        )
+    options = Options(
+        order=order,
+        at_most=at_most,
+        after=after,
+        resubmissions=resubmit,
+        scripts=scripts,
+    )
+    if dry_run:
+        print_dry_run(request, options)
+        return
+    where = shlex.quote(str(request.target))
+    if submit_study(request, options, listener=Terminal()):
+        out().print(f"Watch it with: scalestudy status {where} --live", markup=False)
+    else:
+        out().print(f"Nothing was submitted. See scalestudy status {where}", markup=False)
+
+
+def train(
+    context: typer.Context,
+    task: Annotated[
+        str,
+        typer.Option(help='Task: "unet", "torch_unet", "keras:MODEL", …, or a Python file.'),
+    ] = "unet",
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Data: a folder, an .npz file, indents, indents:COUNT or digits.",
+            show_default="the task's own",
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(help="Engine: tensorflow, torch, …", show_default="the strategy's"),
+    ] = None,
+    strategy: StrategyOption = DEFAULT,
+    workers: WorkersOption = 1,
+    seed: Annotated[int, typer.Option(help="Seed of initial weights, order of samples and dropout.")] = 0,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Results folder.", metavar="DIR", show_default="studies/TASK-STRATEGY-wWORKERS"
+        ),
+    ] = None,
+    report: ReportOption = True,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="List the keys that are options too, and exit.")
+    ] = False,
+) -> None:
+    """Train one point, without a study file.
+
+    Every key of a study file is an option too, for example
+    --epochs 5 --batch-size 8 --xla --image-size 256 256. --keys lists them.
+    """
+    from scalestudy.app.one_point import one_point_study, option_values, options
+    from scalestudy.app.survey import Request
+    from scalestudy.config.template import study_toml
+
+    if keys:
+        for line in options():
+            out().print(line, markup=False)
+        return
+    settings = option_values(context.args)
+    sweep = {"strategy": strategy, "workers": workers, "seed": seed}
+    sweep |= {"engine": engine} if engine else {}
+    study = one_point_study(task, data, sweep, settings)
+    target = folder or Path("studies") / study.name
+    command = shlex.join(["scalestudy", *sys.argv[1:]])
+    request = Request(study, study_toml(study), Path(), target)
+    raise typer.Exit(conducted(request, command, report=report))
+
+
+OPTION = re.compile(
+    r"-n\d*|--(workers|seeds?|strategy|device|cpus-per-worker|logs|out|dry-run|help)(=.*)?", re.DOTALL
+)
+"""Options of `launch`; after the script, they would be passed to the script."""
+
+
+def launch(
+    script: Annotated[Path, typer.Argument(help="Python script. Its arguments follow it.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
+    workers: Annotated[
+        str | None,
+        typer.Option(
+            "--workers", "-n", help="Number of workers, or several as 1,2,4.", metavar="N", show_default="1"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="First seed of a measured script.")] = 0,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Runs of a measured script for each number of workers.", metavar="N")
+    ] = 1,
+    strategy: StrategyOption = DEFAULT,
+    device: DeviceOption = "auto",
+    cpus_per_worker: Annotated[
+        int | None, typer.Option(min=1, help="Cores of each worker.", metavar="N", show_default="1 on CPUs")
+    ] = None,
+    logs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the logs of all ranks but 0.", metavar="DIR", show_default="a temporary folder"
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Folder for the runs of a measured script.",
+            metavar="DIR",
+            show_default="studies/SCRIPT",
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Train with your own PyTorch or Keras script on several workers.
+
+    A Keras script needs three more lines:
+
+    \b
+      import scalestudy
+      workers = scalestudy.workers()               # right after the imports
+      history = workers.fit(model, x, y, ...)      # was: model.fit(x, y, ...)
+      if workers.is_chief: model.save("m.keras")   # around work for one process only
+
+    A PyTorch script for torchrun runs as it is, with torchrun's environment variables. Three more lines
+    measure it for report, advise and compare:
+
+    \b
+      workers = scalestudy.workers()
+      for epoch in workers.epochs(10, model):      # was: for epoch in range(10)
+          ...; workers.count(len(x), loss)         # after each step
+          workers.quality("accuracy", right, of)   # after the evaluation
+
+    Options of launch come before the script. Rank 0 writes to this terminal, the other ranks to logs. If a
+    rank fails, all are stopped, and its last lines are shown. See docs/reference/scripts.md.
+    """  # noqa: D301 (click keeps lines after a backspace as they are)
+    from scalestudy.cluster.resolve import resolve
+    from scalestudy.features.scripts.launch import is_own_loop, run_rank, run_sweep, start_lines, sweep_of
+
+    keys = {"device": device} | ({} if cpus_per_worker is None else {"cpus_per_worker": cpus_per_worker})
+    if logs is not None:
+        refuse_inside_study(logs)
+    words = script_arguments(script, arguments or [])
+    place = resolve(os.environ)
+    if place.size > 1 and not dry_run and is_own_loop(script, strategy):
+        if workers is not None or seeds > 1 or logs is not None:
+            raise UserError(
+                f"no -n, --seeds or --logs, since {place.source} has started {place.size} processes",
+                "one of them",
+                "Leave them out: each of those processes is a worker, and --seed gives the seed.",
+            )
+        run_rank(script, words, place, strategy=strategy, device=device, seed=seed, out=folder)
+    counts = worker_counts(workers or "1")
+    planned = sweep_of(
+        script, words, counts, range(seed, seed + seeds), strategy=strategy, launch=keys, out=folder
+    )
+    if dry_run:
+        for line in [line for one in planned for line in start_lines(one)]:
+            out().print(line, markup=False, soft_wrap=True)
+    else:
+        run_sweep(planned, logs, lambda text: err().print(text, markup=False, soft_wrap=True))
+
+
+def script_arguments(script: Path, words: list[str]) -> list[str]:
+    """Return the script's own arguments, without a leading `--`.
+
+    Raises:
+        UserError: They contain an option of launch, which could be meant for either.
+    """
+    if words[:1] == ["--"]:
+        return words[1:]
+    misplaced = [word for word in words if OPTION.fullmatch(word)]
+    if misplaced:
+        raise UserError(
+            f"options of launch before {script}",
+            f"{', '.join(misplaced)} after it",
+            f"Write `scalestudy launch OPTIONS {script} …`. Options of the script go after --: "
+            f"`{script} -- {' '.join(words)}`.",
+        )
+    return words

@@ -1,0 +1,282 @@
+"""Commands that write, show and cancel a study: `init`, `status`, `logs` and `cancel`."""
+
+import json
+import time
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from scalestudy.cli.options import (
+    AnswerOption,
+    ForceOption,
+    PointOption,
+    PointsOption,
+    StudyArgument,
+    TaskOption,
+    open_study,
+)
+from scalestudy.cli.printing import err, out, write_new
+from scalestudy.util.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import RenderableType
+
+    from scalestudy.launch.base import Overview
+    from scalestudy.store.run_folder import RunFolder
+    from scalestudy.store.study_folder import StudyFolder
+
+
+def init(
+    file: Annotated[Path, typer.Argument(help="Study file to write.")] = Path("study.toml"),
+    task: TaskOption = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Images to train on, with classes or masks: a folder, relative to FILE.",
+            show_default="the task's own, or digits",
+        ),
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """Write a short study file for this machine."""
+    from scalestudy.app.first_study import first_study
+    from scalestudy.config.parse import study_of
+    from scalestudy.hardware import cores, devices
+
+    study = first_study(task, data, gpus=devices.gpus(), cores=len(cores.granted()), folder=file.parent)
+    study_of(tomllib.loads(study.text), file)
+    write_new(file, study.text, force=force)
+    out().print(f"Wrote {file}: {study.summary}. Run it with: scalestudy run {file}", markup=False)
+
+
+MANY = 40
+"""Largest number of points shown individually, unless the user asks for more."""
+
+
+def status(
+    study: StudyArgument = None,
+    states: Annotated[
+        list[str] | None,
+        typer.Option("--state", help="Only points in this state. Repeatable.", metavar="STATE"),
+    ] = None,
+    points: PointsOption = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--by", help="One line for each value of an axis: strategy, workers, seed, …", metavar="AXIS"
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="One line for each point, however many.")] = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live", help="Refresh until the study ends; in a terminal also show losses, cost and time left."
+        ),
+    ] = False,
+    interval: Annotated[
+        float, typer.Option(min=0.1, help="Minimum seconds between refreshes of --live.", metavar="SECONDS")
+    ] = 1.0,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare all files with their checksums instead.")
+    ] = False,
+    form: AnswerOption = "table",
+) -> None:
+    """Show the state, progress and quality of every point.
+
+    For a study in a queue it also shows the jobs, their nodes, why they wait, and jobs of this folder that
+    belong to no run. More than forty points are shown in groups, one line for those that differ only in their
+    seed, unless --all, --state, --point or --by is given.
+
+    States: missing (not started), queued, running, done, failed, cancelled (by a person), corrupt (a record
+    cannot be read; see --verify).
+
+    --verify compares finished runs with the checksums in their SHA256SUMS, checks the other records and the
+    prepared data, and changes nothing. The exit code is 0 if all files are sound, and 1 if one is missing or
+    corrupt (truncated, altered, unreadable). A run with a corrupt record is neither trained again nor counted
+    in reports: restore its folder from a backup, or move it out of the study.
+    """
+    if verify:
+        # A folder may be too damaged to be opened.
+        folder = study if study is not None and study.is_dir() else open_study(study).path
+        raise typer.Exit(0 if _print_verified(folder, form) else 1)
+    from scalestudy.app.follow import follow
+    from scalestudy.app.selection import selected, status_record
+    from scalestudy.cli.terminal_listener import Terminal
+    from scalestudy.launch.queue.jobs import find_orphans
+    from scalestudy.launch.status import study_status
+    from scalestudy.store.study_folder import StudyFolder
+
+    console, opened = out(), open_study(study)
+    if live and form == "table" and console.is_terminal:
+        from scalestudy.cli.points_table import overview_table
+        from scalestudy.features.watch import show
+
+        show(opened.path, console, overview_table, interval)
+        return
+    if live and form == "table":
+        follow(opened.path, Terminal(console))
+        opened = StudyFolder.open(opened.path)
+    overview = study_status(opened)
+    orphans = find_orphans(opened, overview) if not overview.error else []
+    chosen = selected(overview, states=states or [], patterns=points or [])
+    if form == "json":
+        print(json.dumps(status_record(chosen, orphans), indent=1))
+        return
+    if chosen.points or not overview.points:
+        console.print(shown(chosen, by or [], every=every or bool(states or points)))
+    else:
+        console.print(f"No point is {' or '.join(states or [])}.", markup=False)
+    for orphan in orphans:
+        words = f"{orphan.sentence()}; scalestudy cancel {opened.path} ends it."
+        console.print(words, style="yellow", markup=False)
+
+
+def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":
+    """The points, or groups of them, as a table."""
+    from scalestudy.app.selection import all_but_seeds, grouped
+    from scalestudy.cli.points_table import groups_table, overview_table
+
+    if by:
+        return groups_table(grouped(overview, by), overview)
+    if every or len(overview.points) <= MANY:
+        return overview_table(overview, 2 * len(overview.points))
+    for axes in (all_but_seeds(overview), ["strategy", "workers"]):
+        groups = grouped(overview, axes)
+        if len(groups) <= MANY:
+            return groups_table(groups, overview)
+    return groups_table(grouped(overview, ["strategy"]), overview)
+
+
+def _print_verified(folder: Path, form: str) -> bool:
+    """Verify a results folder and print the result as "table" or "json"; return whether all is sound."""
+    from rich.markup import escape
+
+    from scalestudy.app.verify import verify
+
+    with err().status("Reading") as status:
+        files = verify(folder, lambda name: status.update(f"Reading {escape(name)}"))
+    wrong = [file for file in files if not file.sound]
+    if form == "json":
+        rows = [{"path": file.path, "state": file.word, "reason": file.why} for file in files]
+        print(json.dumps({"folder": str(folder), "sound": not wrong, "files": rows}, indent=1))
+        return not wrong
+    for file in files:
+        if file.word != "sound":
+            out().print(f"{file.path}: {file.word}" + (f": {file.why}" if file.why else ""), markup=False)
+    last = "all sound" if not wrong else f"{len(wrong)} not sound"
+    out().print(f"{len(files)} files: {last}.", style="green" if not wrong else "red")
+    return not wrong
+
+
+BLOCK = 1 << 16
+"""Bytes at the end of a log that are searched for its last lines."""
+
+
+def logs(
+    context: typer.Context,
+    study: StudyArgument = None,
+    point: PointOption = None,
+    rank: Annotated[int | None, typer.Option(min=0, help="Only this rank.", metavar="N")] = None,
+    job: Annotated[bool, typer.Option("--job", help="Show the job's own log instead of the ranks'.")] = False,
+    lines: Annotated[int, typer.Option("--lines", min=1, help="Lines of each log.", metavar="N")] = 20,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Print new lines until the run has ended.")
+    ] = False,
+) -> None:
+    """Print the last lines of a run's logs.
+
+    Shows the newest run of a point; --point may be a pattern such as 'horovod-*'. Without --point it is the
+    point that is running, else the one that ran last. Each line starts with its rank. Until a rank writes
+    something, the job's own log is shown.
+    """
+    from scalestudy.app.selection import named_points
+    from scalestudy.launch.failures import log_files
+    from scalestudy.launch.status import study_status
+
+    if context.args:
+        raise UserError(
+            "one study", " and ".join([str(study), *context.args]), f"Did you mean --point {context.args[0]}?"
+        )
+    opened = open_study(study)
+    folder = opened.path
+    names = named_points([known.name for known in opened.points()], [point or "*"])
+    run = _chosen_run(opened, names)
+    if run is None:
+        what = f"a run of {point or folder}"
+        raise UserError(what, "none yet", f"See its points with `scalestudy status {folder}`.")
+    if not follow and not log_files(run, rank, job=job):
+        what = "a job.log" if job else "logs of any rank" if rank is None else f"a log of rank {rank}"
+        failure = run.failure()
+        seen = f"none, since the run failed: {failure.reason}" if failure else "none yet"
+        raise UserError(
+            f"{what} in {run.path / 'logs'}", seen, f"See its state with `scalestudy status {folder}`."
+        )
+    out().print(f"{run.path / 'logs'}", markup=False)
+    read: dict[Path, int] = {}
+    _show(log_files(run, rank, job=job), read, lines)
+    while follow:
+        follow = any(status.run == run for status in study_status(opened).open)
+        _show(log_files(run, rank, job=job), read, lines)
+        time.sleep(0.5 * follow)
+
+
+def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
+    """Among the points' newest runs, a running one, else the one that wrote last."""
+    from scalestudy.launch.status import study_status
+
+    newest = {name: runs[-1] for name in names if (runs := folder.runs(name))}
+    if len(newest) < 2:
+        return next(iter(newest.values()), None)
+    states = study_status(folder).states
+    running = [run for name, run in newest.items() if states[name] == "running"]
+
+    def last_written(run: "RunFolder") -> float:
+        return max((file.stat().st_mtime for file in (run.path / "logs").glob("*.log")), default=0.0)
+
+    return max(running or newest.values(), key=last_written)
+
+
+def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int], lines: int) -> None:
+    """Print the lines after the first `read` bytes of each log; for a new log, its last lines."""
+    from scalestudy.util.escaping import printable
+
+    for prefix, file in files:
+        if not file.is_file():  # reading a pipe would block
+            continue
+        try:
+            with open(file, "rb") as stream:
+                start = read[file] if file in read else max(stream.seek(0, 2) - BLOCK, 0)
+                stream.seek(start)
+                text = stream.read()
+        except OSError:
+            continue
+        whole = text[: text.rfind(b"\n") + 1]  # an incomplete line is printed next time
+        added = whole.decode(errors="replace").splitlines()
+        for line in added if file in read else added[-lines:]:
+            print(prefix + printable(line), flush=True)
+        read[file] = start + len(whole)
+
+
+def cancel(study: StudyArgument = None, points: PointsOption = None) -> None:
+    """Cancel the queued and running jobs of a study. Cancelled points can be submitted again.
+
+    Without --point it also cancels jobs of this folder that belong to no run, such as those of a study that
+    was removed.
+    """
+    from scalestudy.app.selection import named_points
+    from scalestudy.launch.queue.jobs import cancel_jobs
+
+    opened = open_study(study)
+    names = named_points([point.name for point in opened.points()], points or [])
+    cancelled, orphans = cancel_jobs(opened, names)
+    if not cancelled and not orphans:
+        out().print("Nothing to cancel: no job is queued or running.")
+    for status in cancelled:
+        if status.job:
+            out().print(f"Cancelled {status.name} ({status.state}, job {status.job.job})", markup=False)
+    for orphan in orphans:
+        out().print(f"Cancelled job {orphan.job.job}: it belonged to no run", markup=False)
