@@ -18,10 +18,10 @@ import numpy as np
 
 from scalestudy.config.augmentation import KINDS, parsed
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.loading.augment import Augmented
-from scalestudy.data.loading.loader import Loader, reader_of
-from scalestudy.data.loading.slices import epoch_order
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.augment import Augmented
+from scalestudy.data.loader import Loader, reader_of
+from scalestudy.data.samples import epoch_order
+from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 
 COUNT, BATCH = 64, 16

@@ -40,7 +40,7 @@ def train(workers: int, rule: str, seed: int) -> dict[str, Any]:
     from scalestudy.config.point import Point
     from scalestudy.config.settings import DataSettings
     from scalestudy.data.split import stored_split
-    from scalestudy.data.store.prepare import prepare
+    from scalestudy.data.store.preparation import prepare
     from scalestudy.engines.group import join
     from scalestudy.engines.keras.layers import begin
     from scalestudy.engines.tensorflow.engine import ENGINE

@@ -25,7 +25,7 @@ import numpy as np
 
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.hardware import cores
 
@@ -158,7 +158,7 @@ class OurSteps:
         self, task: str, errand: dict[str, Any], prepared: Prepared, inputs: Any, targets: Any
     ) -> None:
         from scalestudy.cluster.placement import Placement
-        from scalestudy.data.loading.slices import Slice
+        from scalestudy.data.samples import Slice
         from scalestudy.engines.base import engine_of
         from scalestudy.engines.group import join
 

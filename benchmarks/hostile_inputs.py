@@ -52,7 +52,7 @@ def warm() -> None:
     from scalestudy.analysis import read  # noqa: F401
     from scalestudy.app import prepare, run, survey  # noqa: F401
     from scalestudy.cli import points_table, terminal_listener  # noqa: F401
-    from scalestudy.data.sources import folders, npz  # noqa: F401
+    from scalestudy.data.sources import arrays, folders  # noqa: F401
     from scalestudy.features.check import check  # noqa: F401
     from scalestudy.plugins.launchers import LAUNCHERS
     from scalestudy.report import terminal as table  # noqa: F401

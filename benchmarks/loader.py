@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scalestudy.data.loading.loader import Loader, Stored
-from scalestudy.data.loading.slices import Indices, Slice, epoch_order
+from scalestudy.data.loader import Loader, Stored
+from scalestudy.data.samples import Indices, Slice, epoch_order
 from scalestudy.hardware import cores, devices
 
 DEVICES = 8

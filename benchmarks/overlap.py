@@ -29,7 +29,7 @@ from scalestudy.cluster.secret import SECRET, new_secret
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.split import Split, stored_split
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.hardware import cores

@@ -21,7 +21,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.split import Split, stored_split
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.hardware import cores

@@ -18,7 +18,7 @@ from scalestudy.config.catalog import task_defaults
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings, ResolvedData, ResolvedLaunch, TrainSettings
 from scalestudy.data.split import stored_split
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.base import engine_of
 from scalestudy.engines.group import join
 from scalestudy.hardware import cores

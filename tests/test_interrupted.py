@@ -16,7 +16,7 @@ from paths import SMALL_UNET
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.data.split import stored_split
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.launch.local import reserve
 from scalestudy.store.records import EpochRecord, Result

@@ -11,7 +11,7 @@ from local_run import run_point
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.data.split import stored_split
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.store.study_folder import StudyFolder
 

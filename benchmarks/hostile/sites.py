@@ -104,7 +104,7 @@ def make(folder: Path) -> None:
     """Create a study for Slurm with prepared data."""
     from scalestudy.config.settings import DataSettings
     from scalestudy.data.split import stored_split
-    from scalestudy.data.store.prepare import prepare
+    from scalestudy.data.store.preparation import prepare
 
     (folder / "study.toml").write_text(STUDY)
     (folder / "here.toml").write_bytes(GOOD)

@@ -9,7 +9,7 @@ from PIL import Image
 
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.images.form import resize_image
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 
 Array = Any
 

@@ -43,7 +43,7 @@ class Ours:
     """The loader as in a run, with the staging of the TensorFlow engine."""
 
     def __init__(self, task: Task) -> None:
-        from scalestudy.data.loading.loader import Loader, reader_of
+        from scalestudy.data.loader import Loader, reader_of
         from scalestudy.data.store.prepared import Prepared
         from scalestudy.engines.tensorflow.staging import stage
         from scalestudy.training.reading import lanes_of
@@ -61,7 +61,7 @@ class Ours:
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Tensors [1, b, ...]."""
-        from scalestudy.data.loading.slices import epoch_order
+        from scalestudy.data.samples import epoch_order
 
         for (part,) in self._loader.epoch(epoch_order(self._rows, 0, number), epoch=number):
             if part.count:

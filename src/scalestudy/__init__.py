@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings as Findings
     from scalestudy.cluster.placement import Placement as Placement
     from scalestudy.config.settings import DataSettings as DataSettings
-    from scalestudy.data.sources.base import Contents as Contents
-    from scalestudy.data.sources.base import Source as Source
-    from scalestudy.data.sources.base import digest as digest
-    from scalestudy.data.sources.layouts.base import Layout as Layout
-    from scalestudy.data.types import Sample as Sample
+    from scalestudy.data.samples import Sample as Sample
+    from scalestudy.data.sources.listing import Layout as Layout
+    from scalestudy.data.sources.source import Contents as Contents
+    from scalestudy.data.sources.source import Source as Source
+    from scalestudy.data.sources.source import digest as digest
     from scalestudy.engines.base import Engine as Engine
     from scalestudy.engines.group import Joined as Joined
     from scalestudy.engines.group import join as join
@@ -41,9 +41,9 @@ _NAMES = {
     "analysis.findings": ("Findings",),
     "cluster.placement": ("Placement",),
     "config.settings": ("DataSettings",),
-    "data.sources.base": ("Contents", "Source", "digest"),
-    "data.sources.layouts.base": ("Layout",),
-    "data.types": ("Sample",),
+    "data.sources.source": ("Contents", "Source", "digest"),
+    "data.sources.listing": ("Layout",),
+    "data.samples": ("Sample",),
     "engines.base": ("Engine",),
     "engines.group": ("Joined", "join"),
     "features.scripts.script_workers": ("Workers", "workers"),

@@ -24,8 +24,8 @@ BUILT_IN = {
     "scalestudy.applications": {"keras": "scalestudy.tasks.applications"},
     "scalestudy.sources": {
         "indents": "scalestudy.data.sources.indents:Indents",
-        "digits": "scalestudy.data.sources.digits:Digits",
-        "keras": "scalestudy.data.sources.keras_sets:KerasSet",
+        "digits": "scalestudy.data.sources.arrays:Digits",
+        "keras": "scalestudy.data.sources.arrays:KerasSet",
     },
     "scalestudy.formats": {
         "table": "scalestudy.report.terminal:FORMAT",

@@ -14,7 +14,7 @@ from scalestudy.app.prepare import prepared, prepared_ahead
 from scalestudy.app.run import dry_run
 from scalestudy.app.survey import request_of, survey
 from scalestudy.config.settings import LaunchSettings
-from scalestudy.data.sources.digits import Digits
+from scalestudy.data.sources.arrays import Digits
 from scalestudy.util.errors import UserError
 
 TEXT = 'task = "cnn"\n[data]\nsource = "{source}"\ncache = "cache"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
@@ -144,7 +144,7 @@ def test_what_is_fetched_is_told_before_it_is_prepared_and_not_again(study: Path
 def test_a_set_that_is_kept_encoded_is_told_before_and_after_it_is_prepared(
     study: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from scalestudy.data.store import prepare as storage
+    from scalestudy.data.store import preparation as storage
 
     monkeypatch.setattr(storage, "memory_limit", lambda: 1000)
     foretold, ready, result = Ear(), Ear(), Ear()

@@ -9,7 +9,7 @@ from scalestudy.app.survey import request_of
 from scalestudy.app.weights import fetch_weights
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

@@ -116,7 +116,7 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     monkeypatch.setattr("scalestudy.app.weights.build_task", lambda *_: ())
     call("data", "prepare", "digits")
     from scalestudy.data.split import stored_split
-    from scalestudy.data.store.prepare import find_prepared
+    from scalestudy.data.store.preparation import find_prepared
 
     stored_split(find_prepared(data_of("digits")), None, 0)  # type: ignore[arg-type]
     code, _, errors = call("submit", queued)

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from data_settings import data_of
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 
 REAL_DATA = Path(__file__).parents[2].parent / "shared" / "data"

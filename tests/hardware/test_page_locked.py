@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from scalestudy.data.loading.loader import Buffers
+from scalestudy.data.loader import Buffers
 from scalestudy.hardware import page_locked
 from scalestudy.hardware.page_locked import PAGE, PORTABLE, PageLocking, loaded_runtime
 

@@ -4,7 +4,7 @@ import pytest
 
 from data_settings import data_of
 from few_digits import few_digits
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.launch import describe
 from scalestudy.util.errors import UserError
 

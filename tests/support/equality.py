@@ -15,7 +15,7 @@ from few_digits import few_digits
 from paths import CNN_WITHOUT_DROPOUT, OWN_TASK, SMALL_UNET, SOURCE, SUPPORT, TORCH_BUFFERS
 from scalestudy.cluster.secret import new_secret
 from scalestudy.data.split import stored_split
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.plugins.strategies import traits
 

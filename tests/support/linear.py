@@ -239,7 +239,7 @@ class NoFramework(importlib.abc.MetaPathFinder):
 
 def silent_at(phase: str, folder: RunFolder, engine: Linear, clock: PhaseClock) -> None:
     """Make training hang in a phase, and start a watchdog."""
-    from scalestudy.data.loading.loader import Loader
+    from scalestudy.data.loader import Loader
     from scalestudy.measure.hang_detection import Watchdog
 
     if phase == "callbacks":

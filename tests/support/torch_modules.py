@@ -17,10 +17,9 @@ from few_digits import few_digits
 from linear import ALONE
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedTrain
-from scalestudy.data.columns import Column
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Column, Slice
 from scalestudy.data.split import stored_split
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.group import join
 from scalestudy.engines.keras.layers import begin, flops_of, multiply_adds

@@ -20,7 +20,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import torch_modules
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice
 from scalestudy.engines.keras.layers import begin
 from scalestudy.engines.torch.engine import ENGINE
 from scalestudy.tasks import torch_cnn, torch_unet

@@ -7,7 +7,7 @@ from few_digits import few_digits
 from paths import OWN_TASK
 from scalestudy.config.catalog import task_defaults
 from scalestudy.config.settings import TrainSettings
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.engine import ENGINE
 from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.file import import_file

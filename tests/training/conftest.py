@@ -31,7 +31,7 @@ def photographs(folder: Path, count: int) -> Path:
 def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
     """Small prepared sets with their splits: 120 digits, 20 indents, 24 padded photographs to train on."""
     from scalestudy.data.split import stored_split
-    from scalestudy.data.store.prepare import prepare
+    from scalestudy.data.store.preparation import prepare
 
     cache = tmp_path_factory.mktemp("cache")
     digits = prepare(data_of(few_digits(cache, 200), cache=cache))

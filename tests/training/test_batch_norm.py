@@ -99,7 +99,7 @@ def test_the_model_is_saved_with_them(session, tmp_path):
 def discs(tmp_path_factory):
     """160 noisy images of bright discs with masks, prepared, and their split: learnt in a few updates."""
     from scalestudy.data.split import stored_split
-    from scalestudy.data.store.prepare import prepare
+    from scalestudy.data.store.preparation import prepare
 
     cache = tmp_path_factory.mktemp("discs")
     random = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.training import evaluation
 from scalestudy.training.evaluation import constant_quality
 

@@ -1,6 +1,6 @@
 import pytest
 
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
 from scalestudy.training import epoch_counters

@@ -9,7 +9,7 @@ from PIL import Image
 
 from data_settings import data_of
 from model_records import Bright, record
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.training.gallery import choose, gallery_of
 
 NONE = np.full(9, np.nan)

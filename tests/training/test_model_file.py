@@ -14,7 +14,7 @@ from scalestudy.app.verify import Verified, verify
 from scalestudy.config.metrics import Sense, known
 from scalestudy.config.point import Point
 from scalestudy.data.split import stored_split
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import BestRecord
 from scalestudy.store.record_file import read_checksums

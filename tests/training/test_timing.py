@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice
 from scalestudy.engines.group import Group
 from scalestudy.training.timing import LEAST_STEPS, MEASURE, WARM_UP, StepTimer
 

@@ -11,7 +11,7 @@ from typing import Any
 from scalestudy.config import keys
 from scalestudy.config.file import Study
 from scalestudy.config.parse import study_of
-from scalestudy.data.sources.registry import named_source
+from scalestudy.data.sources import named_source
 from scalestudy.util.errors import UserError
 
 HIDDEN = ("data.source", "data.seed", "launch.on", "launch.site")

@@ -16,13 +16,13 @@ from scalestudy.config.keys import UndefinedVariable, expanded
 from scalestudy.config.parse import load_study
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings, LaunchSettings
-from scalestudy.data.class_weights import weights_of
+from scalestudy.data.samples import Kind
+from scalestudy.data.sources import named_source
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.locate import cache_folder, folder_of
-from scalestudy.data.sources.registry import Kind, named_source
 from scalestudy.data.split import Split, counts, find_split, stored_split, untrained, validation_of
-from scalestudy.data.store.prepare import find_prepared, find_set
-from scalestudy.data.store.prepared import Prepared
+from scalestudy.data.store.preparation import find_prepared, find_set
+from scalestudy.data.store.prepared import Prepared, weights_of
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 from scalestudy.util.escaping import printable

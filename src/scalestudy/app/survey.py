@@ -27,7 +27,7 @@ from scalestudy.store.study_folder import StudyFolder, default_folder
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.data.sources.registry import Kind
+    from scalestudy.data.samples import Kind
 
 
 @dataclass(frozen=True)

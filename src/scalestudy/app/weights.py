@@ -107,8 +107,8 @@ def _stamp(point: "Point", prepared: str) -> Path | None:
 
     None for built-in tasks that start without weights: they need not be built in advance.
     """
-    from scalestudy.data.sources.base import digest
     from scalestudy.data.sources.locate import cache_folder
+    from scalestudy.data.sources.source import digest
     from scalestudy.data.store.prepared import Prepared
 
     task, train = point.task, point.train

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.config.point import Point
     from scalestudy.config.settings import DataSettings
-    from scalestudy.data.sources.registry import Kind
+    from scalestudy.data.samples import Kind
     from scalestudy.features.predict.find_model import FoundModel
     from scalestudy.features.predict.predict import Predicted, Wanted
 

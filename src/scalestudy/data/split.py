@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.loading.slices import Indices
+from scalestudy.data.samples import Indices
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.metrics import Sense
 from scalestudy.config.point import Point
-from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.data.samples import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.hardware.no_gpus import Reason

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice
 
 
 class Working(NamedTuple):

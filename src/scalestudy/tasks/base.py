@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from scalestudy.config.metrics import Sense
-from scalestudy.data.columns import Column, Described, map_columns
+from scalestudy.data.samples import Column, Described, map_columns
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError

@@ -11,7 +11,7 @@ import keras
 from scalestudy.config.catalog import TASKS, is_application, task_defaults
 from scalestudy.config.objectives import metric_key, metric_term
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
-from scalestudy.data.columns import Column
+from scalestudy.data.samples import Column
 from scalestudy.tasks.base import DataInfo, Task, names_of, symbolic_outputs
 from scalestudy.tasks.file import import_file
 from scalestudy.tasks.losses import of_data_alone, required

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from scalestudy.data.columns import Column, Described, map_columns
+from scalestudy.data.samples import Column, Described, map_columns
 from scalestudy.tasks.file import remedy
 from scalestudy.tasks.labels import LOGITS
 from scalestudy.util.errors import UserError

@@ -19,8 +19,8 @@ import numpy as np
 from scalestudy.cluster.environment import process_environment
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.child import Say, answer
-from scalestudy.data.columns import leaves, map_columns
-from scalestudy.data.store.write_custom import SPLITS, Samples, Storing, write_custom
+from scalestudy.data.samples import leaves, map_columns
+from scalestudy.data.sources.custom import SPLITS, Samples, Storing, write_custom
 from scalestudy.measure.hang_detection import Heartbeat
 from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.tasks.file import import_file

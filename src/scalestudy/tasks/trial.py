@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.config.settings import TrainSettings
-from scalestudy.data.columns import Column, leaves, like, map_columns
-from scalestudy.data.loading.loader import reader_of
+from scalestudy.data.loader import reader_of
+from scalestudy.data.samples import Column, leaves, like, map_columns
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.tasks.base import Task, by_name
 from scalestudy.tasks.file import remedy

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.columns import leaves, map_columns
-from scalestudy.data.loading.loader import Reader
+from scalestudy.data.loader import Reader
+from scalestudy.data.samples import leaves, map_columns
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import engine_of
 from scalestudy.engines.group import RemoteRows

@@ -5,7 +5,7 @@ import time
 from collections import deque
 from typing import NamedTuple, SupportsFloat
 
-from scalestudy.data.loading.slices import Call
+from scalestudy.data.samples import Call
 from scalestudy.engines.base import DeviceMark
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.config.metrics import gain
-from scalestudy.data.class_weights import class_counts
-from scalestudy.data.loading.loader import Loader
-from scalestudy.data.loading.slices import Call, Indices, epoch_order
-from scalestudy.data.store.prepared import Prepared
+from scalestudy.data.loader import Loader
+from scalestudy.data.samples import Call, Indices, epoch_order
+from scalestudy.data.store.prepared import Prepared, class_counts
 from scalestudy.engines.base import Trainer
 from scalestudy.engines.group import Group
 from scalestudy.measure.hang_detection import Heartbeat

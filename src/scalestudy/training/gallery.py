@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from scalestudy.config.metrics import Better
 from scalestudy.data.images import pictures
-from scalestudy.data.loading.loader import reader_of
-from scalestudy.data.loading.slices import Indices
+from scalestudy.data.loader import reader_of
+from scalestudy.data.samples import IGNORE, Indices
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.data.types import IGNORE
 from scalestudy.engines.base import Inference, Trainer
 from scalestudy.store.gallery_record import GalleryRecord, GallerySample
 from scalestudy.store.model_record import ModelRecord

@@ -12,8 +12,8 @@ import numpy as np
 from scalestudy.config.catalog import has_name
 from scalestudy.config.metrics import Better, gain, known
 from scalestudy.config.point import Point
-from scalestudy.data.columns import leaves
-from scalestudy.data.loading.loader import reader_of
+from scalestudy.data.loader import reader_of
+from scalestudy.data.samples import leaves
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Trainer
 from scalestudy.store.model_record import BestRecord, ModelRecord

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data.types import IGNORE
+from scalestudy.data.samples import IGNORE
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
 

@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from scalestudy.config.augmentation import parsed
 from scalestudy.config.point import Point
-from scalestudy.data.columns import Form, map_columns, sample_bytes
-from scalestudy.data.loading.augment import Augmented
-from scalestudy.data.loading.loader import Buffers, Loader, Reader, Stage, reader_of
-from scalestudy.data.loading.slices import Indices
+from scalestudy.data.augment import Augmented
+from scalestudy.data.loader import Buffers, Loader, Reader, Stage, reader_of
+from scalestudy.data.samples import Form, Indices, map_columns, sample_bytes
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Replicas
 from scalestudy.hardware.page_locked import PageLocking

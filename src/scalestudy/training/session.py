@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.config.point import Point
-from scalestudy.data.loading.slices import Indices, batches, epoch_order
+from scalestudy.data.samples import Indices, batches, epoch_order
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine

@@ -8,7 +8,7 @@ from typing import Protocol, SupportsFloat
 
 import numpy as np
 
-from scalestudy.data.loading.slices import Call, Indices
+from scalestudy.data.samples import Call, Indices
 from scalestudy.data.split import Split
 from scalestudy.engines.group import Group
 from scalestudy.store.records import PROVING_STEPS, Timing

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.sources.layouts.base import Listing
-from scalestudy.data.sources.layouts.find import list_folder
+from scalestudy.data.sources.layouts import list_folder
+from scalestudy.data.sources.listing import Listing
 from scalestudy.util.errors import UserError
 
 

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from data_settings import data_of
-from scalestudy.data.store.prepare import find_prepared, prepare
+from scalestudy.data.store.preparation import find_prepared, prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 

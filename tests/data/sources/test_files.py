@@ -21,7 +21,7 @@ from scalestudy.data.sources.files import (
     split_of,
     stripped,
 )
-from scalestudy.data.store.prepare import find_set
+from scalestudy.data.store.preparation import find_set
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.data.images.open import DamagedFile
+from scalestudy.data.images.decode import DamagedFile
 from scalestudy.data.sources.folders import Refused, all_or_refused
 from scalestudy.util.errors import UserError
 

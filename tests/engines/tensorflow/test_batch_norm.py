@@ -52,7 +52,7 @@ def in_a_step(layer, x, **call):
     """Return output and gradients of a step, and the operations of its graph."""
     import tensorflow as tf
 
-    from scalestudy.data.loading.slices import Slice
+    from scalestudy.data.samples import Slice
     from scalestudy.engines.context import Working, working
 
     @tf.function

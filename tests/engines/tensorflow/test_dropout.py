@@ -29,7 +29,7 @@ def layer_of(rate, seed=0, index=0, kind="Dropout", **words):
 def dropped(rows: slice, *, step=0, index=0, seed=0, shape=(16, 5, 3), kind="Dropout", **words):
     import tensorflow as tf
 
-    from scalestudy.data.loading.slices import Slice
+    from scalestudy.data.samples import Slice
     from scalestudy.engines.context import Working, working
 
     layer = layer_of(0.4, seed, index, kind, **words)
@@ -77,7 +77,7 @@ def test_other_layers_that_draw_do_so_by_the_step_and_each_worker_and_are_named(
     import keras
     import tensorflow as tf
 
-    from scalestudy.data.loading.slices import Slice
+    from scalestudy.data.samples import Slice
     from scalestudy.engines.context import Working, working
     from scalestudy.engines.keras.adapt import adapt
     from scalestudy.engines.keras.private import seed_generators
@@ -113,7 +113,7 @@ def test_steps_layers_and_seeds_draw_differently():
 def test_a_layer_that_is_called_twice_in_a_step_draws_anew_and_the_next_step_begins_again():
     import tensorflow as tf
 
-    from scalestudy.data.loading.slices import Slice
+    from scalestudy.data.samples import Slice
     from scalestudy.engines.context import Working, working
 
     layer, ones = layer_of(0.4), np.ones((16, 5), "float32")

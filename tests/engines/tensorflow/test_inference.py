@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from data_settings import data_of
 from few_digits import few_digits
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.keras.inference import KerasInference, open_inference
 from scalestudy.features.predict import model_worker
 from scalestudy.features.predict.use_model import ModelJob

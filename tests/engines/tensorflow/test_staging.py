@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from scalestudy.data.loading.loader import ALIGNMENT, Buffers, Loader, Stored
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.loader import ALIGNMENT, Buffers, Loader, Stored
+from scalestudy.data.samples import Slice
 
 pytestmark = pytest.mark.engine
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice
 
 pytestmark = pytest.mark.engine
 

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice
 from scalestudy.features.diagnose.ablation import FEWEST, IN_FLIGHT, MOST, calls_of_block, timed
 from scalestudy.measure.hang_detection import Heartbeat
 

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from data_settings import data_of
-from scalestudy.data.store.prepare import prepare
+from scalestudy.data.store.preparation import prepare
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
 from scalestudy.features.inspect.inspection import (
     Inspection,

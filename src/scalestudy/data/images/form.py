@@ -10,7 +10,7 @@ from PIL import Image
 
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.images.tiff import Header
-from scalestudy.data.types import IGNORE, Array, Size
+from scalestudy.data.samples import IGNORE, Array, Size
 from scalestudy.util.errors import UserError
 
 Range = tuple[float, float]

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from scalestudy.data.images.decode import COLOUR_MODES, is_colour, read_mask, read_pixels
-from scalestudy.data.images.open import opened
-from scalestudy.data.types import IGNORE, MOST_CLASSES, Array
+from scalestudy.data.images.decode import COLOUR_MODES, is_colour, opened, read_mask, read_pixels
+from scalestudy.data.samples import IGNORE, MOST_CLASSES, Array
 from scalestudy.util.errors import UserError
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from scalestudy.data.types import IGNORE, Array
+from scalestudy.data.samples import IGNORE, Array
 
 COLOURS = (
     (0, 0, 0),

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image
 
-from scalestudy.data.types import Array, Size
+from scalestudy.data.samples import Array, Size
 from scalestudy.util.errors import UserError
 
 Stack = Literal["samples", "channels", "first"]

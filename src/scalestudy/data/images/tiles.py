@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scalestudy.data.types import IGNORE, Array, Size
+from scalestudy.data.samples import IGNORE, Array, Size
 
 Box = tuple[int, int, int, int]
 """Top, left, bottom, right in pixels; bottom and right are exclusive."""

@@ -1,1 +1,21 @@
-"""Sources of samples."""
+"""Sources of samples, and the registry of those with a name. Imports no heavy modules."""
+
+from typing import Any
+
+from scalestudy.util.registry import Registry
+
+SOURCES: Registry[Any] = Registry("scalestudy.sources")
+"""Named sources: each is a class or function (argument, data) -> `source.Source`.
+
+The argument is the part after the colon in "NAME:ARGUMENT", or None; `data` is the section [data] of the
+study file (`config.settings.DataSettings`).
+"""
+
+
+def named_source(source: str) -> str | None:
+    """Return the name of the source "NAME" or "NAME:ARGUMENT"; None if `source` is a path.
+
+    A folder of the same name is written `"./NAME"`.
+    """
+    name = source.partition(":")[0]
+    return name if name in SOURCES else None

@@ -1,14 +1,24 @@
-"""A source read by `read(data)` of a user's Python file, which runs once in a separate process."""
+"""A source read by `read(data)` of a user's Python file, which runs once in a separate process.
+
+That process writes one file per input and target, as samples arrive.
+"""
 
 import ast
+import hashlib
 import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.child import ask
-from scalestudy.data.sources.base import digest, files_digest
-from scalestudy.data.sources.registry import Kind
-from scalestudy.data.store.write import OnProgress
+from scalestudy.data.samples import NAME, Array, Column, Described, Kind, leaves, map_columns, named, stem
+from scalestudy.data.sources.source import OnProgress, digest, files_digest
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.data.store.row_files import write_header
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.syntax import bound_names, parsed
@@ -94,3 +104,328 @@ def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     return sorted(item for item in path.rglob("*") if item.is_file())
+
+
+SPLITS = ("train", "validation", "test")
+WIDENED = {"bool": "uint8", "int8": "int32", "int16": "int32", "uint32": "int64", "uint64": "int64"}
+"""Types that are stored as a wider type that every framework supports."""
+STORED = {"uint8", "uint16", "int32", "int64", "float16", "float32", "float64"}
+ALIKE = "Give all samples the same shapes and types; name sequences of any length in `sequences`."
+
+
+class Samples(NamedTuple):
+    """Consecutive samples.
+
+    Attributes:
+        split: "train", "validation" or "test"; None if the source has no split.
+        inputs: An array or a list, or a dictionary of these by name; samples along the first axis.
+        targets: The same for the targets.
+        groups: The group of each sample, or None.
+    """
+
+    split: str | None
+    inputs: Any
+    targets: Any
+    groups: Sequence[str] | None
+    size: int
+
+
+class Storing(NamedTuple):
+    """How samples are stored: optional names that a task file defines beside `read`.
+
+    Attributes:
+        sequences: Names of the inputs and targets that are sequences of different lengths; "inputs" or
+            "targets" for a single one without a name.
+        vocabularies: Strings in the order of their numbers, by the same names.
+        class_names: Names of the classes of a single target. If empty, the vocabulary or the numbers.
+    """
+
+    sequences: Sequence[str] = ()
+    vocabularies: Mapping[str, Sequence[str]] = {}
+    class_names: Sequence[str] = ()
+
+
+def write_custom(
+    samples: Iterable[Samples],
+    storing: Storing,
+    folder: Path,
+    *,
+    identity: str,
+    fingerprint: str,
+    on_progress: Callable[[int], None],
+) -> None:
+    """Write samples, in the order train, validation, test, and the manifest into an empty folder.
+
+    `identity` describes the source, `fingerprint` is its digest. `on_progress` is called with the number of
+    samples done.
+
+    Raises:
+        UserError: If samples differ in names, shapes or types, or cannot be stored.
+        OSError: If the folder is not writable or full.
+    """
+    writers: dict[str, Any] = {}
+    given: dict[str, list[int]] = {}
+    groups: list[str] | None = None
+    done = 0
+    for part in samples:
+        for side, columns in (("inputs", part.inputs), ("targets", part.targets)):
+            if side not in writers:
+                writers[side] = _writers(folder, side, columns, storing)
+            _refuse_other_names(writers[side], columns, side, done)
+            map_columns(lambda writer, values: writer.write(values, done), writers[side], columns)  # noqa: B023
+        if done and (groups is None) != (part.groups is None):
+            raise UserError(
+                "a group for every sample, or for none",
+                f"a different answer from sample {done} on",
+                "Give groups for all samples.",
+            )
+        if part.groups is not None:
+            groups = [*(groups or ()), *part.groups]
+        done += part.size
+        if part.split is not None:
+            given.setdefault(part.split, [done - part.size, done])[1] = done
+        on_progress(done)
+    if done < 2:
+        raise UserError(
+            "at least 2 samples, one to train on and one to validate on",
+            f"{done} from {identity}",
+            "Return more samples from read(data).",
+        )
+    inputs, targets = (map_columns(ColumnWriter.close, writers[side]) for side in ("inputs", "targets"))
+    _refuse_unused({"inputs": inputs, "targets": targets}, storing)
+    digests = {}
+    for path in sorted(folder.glob("*.npy")):
+        with open(path, "rb") as file:
+            digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    Prepared(
+        path=folder,
+        source=identity,
+        fingerprint=fingerprint,
+        kind="custom",
+        count=done,
+        input_shape=inputs.shape if isinstance(inputs, Column) else (),
+        class_names=_class_names(targets, storing.class_names),
+        given=given,
+        groups=groups,
+        arrays=digests,
+        understood=f"inputs {_in_words(inputs)}; targets {_in_words(targets)}",
+        columns=(inputs, targets),
+    ).write()
+
+
+class ColumnWriter:
+    """Writes one column in parts.
+
+    Args:
+        stem: First part of the file names.
+        label: Name of the column in messages: "input 'age'".
+        sequence: Whether samples have different lengths.
+        vocabulary: Strings in the order of their numbers. If None, all strings that occur, sorted.
+    """
+
+    def __init__(
+        self, folder: Path, stem: str, label: str, *, sequence: bool, vocabulary: list[str] | None
+    ) -> None:
+        self._path, self._label, self._sequence = folder / f"{stem}.npy", label, sequence
+        self._given = vocabulary
+        self._codes = {text: code for code, text in enumerate(vocabulary or [])}
+        self._file = open(self._path, "wb")  # noqa: SIM115 (closed by `close`)
+        self._form: tuple[tuple[int, ...], np.dtype[Any]] | None = None
+        self._texts = False
+        self._lengths: list[int] = []
+        self._count = 0
+        self._lowest, self._highest = np.inf, -np.inf
+
+    def write(self, samples: Iterable[Any], first: int) -> None:
+        """Append samples; `first` is the number of the first one in the set.
+
+        Raises:
+            UserError: If a sample has another shape or type than earlier ones, or cannot be stored.
+            OSError: If the folder is not writable or full.
+        """
+        if not self._sequence:
+            array = self._together(samples, first)
+            where = f"sample {first}" if len(array) == 1 else f"samples {first} to {first + len(array) - 1}"
+            self._append(self._numbers(array, where), where)
+            return
+        for number, sample in enumerate(samples, first):
+            array = self._numbers(np.asarray(sample), f"sample {number}")
+            if not array.ndim:
+                raise UserError(
+                    f"sequences for {self._label}, which `sequences` names",
+                    f"a single value in sample {number}",
+                    "Return a list or an array, or remove its name from `sequences`.",
+                )
+            self._lengths.append(len(array))
+            self._append(array, f"sample {number}")
+
+    def close(self) -> Column:
+        """Finish the files, and return the description of the column.
+
+        Raises:
+            UserError: If the column is empty.
+            OSError: If the folder is not writable or full.
+        """
+        if self._form is None or self._count == 0:
+            raise UserError(
+                f"{self._label} that is not empty", "an empty one", "Return samples that are not empty."
+            )
+        rest, dtype = self._form
+        self._file.seek(0)
+        write_header(self._file, (self._count, *rest), dtype)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        if self._sequence:
+            offsets = np.concatenate([[0], np.cumsum(self._lengths)]).astype(np.int64)
+            with open(self._path.with_suffix(".offsets.npy"), "wb") as file:
+                np.lib.format.write_array(file, offsets, version=(1, 0))
+                file.flush()
+                os.fsync(file.fileno())
+        vocabulary = tuple(self._in_order()) if self._texts else ()
+        shape = (None, *rest) if self._sequence else rest
+        return Column(shape, dtype.name, float(self._lowest), float(self._highest), vocabulary)
+
+    def _together(self, samples: Any, first: int) -> Array:
+        try:
+            return np.asarray(samples)
+        except ValueError:  # different shapes
+            shapes = [np.shape(sample) for sample in samples]
+            other = next(i for i, shape in enumerate(shapes) if shape != shapes[0])
+            raise self._unlike(list(shapes[0]), list(shapes[other]), f"sample {first + other}") from None
+
+    def _numbers(self, array: Array, where: str) -> Array:
+        """Convert values to a type that is stored, and strings to their numbers."""
+        if array.dtype.kind in "UST" or (
+            array.dtype == object and all(isinstance(item, str | bytes) for item in array.ravel())
+        ):
+            return self._coded(array, where)
+        if array.dtype.name not in STORED | WIDENED.keys():
+            what = "arrays of different shapes" if array.dtype == object else f"values of type {array.dtype}"
+            raise UserError(
+                f"numbers or strings of one shape for {self._label}",
+                f"{what} in {where}",
+                ALIKE,
+            )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise UserError(
+                f"finite numbers for {self._label}", f"NaN or infinity in {where}", "Replace or remove them."
+            )
+        return array.astype(WIDENED.get(array.dtype.name, array.dtype), copy=False)
+
+    def _coded(self, array: Array, where: str) -> Array:
+        self._texts = True
+        texts = [text.decode() if isinstance(text, bytes) else str(text) for text in array.ravel()]
+        for text in dict.fromkeys(texts):
+            if text not in self._codes:
+                if self._given is not None:
+                    raise UserError(
+                        f"strings of the vocabulary of {self._label}",
+                        f"{text!r} in {where}",
+                        "Add it to `vocabularies` in the task file, or return another string.",
+                    )
+                self._codes[text] = len(self._codes)
+        return np.array([self._codes[text] for text in texts], np.int32).reshape(array.shape)
+
+    def _append(self, array: Array, where: str) -> None:
+        form = array.shape[1:], array.dtype
+        if self._form is None:
+            self._form = form
+            write_header(self._file, (0, *form[0]), form[1])
+        if form != self._form:
+            first, other = (f"{list(shape)} of {dtype}" for shape, dtype in (self._form, form))
+            raise self._unlike(first, other, where)
+        self._count += len(array)
+        if array.size:
+            self._lowest = min(self._lowest, float(array.min()))
+            self._highest = max(self._highest, float(array.max()))
+            self._file.write(np.ascontiguousarray(array).data)
+
+    def _unlike(self, first: object, other: object, where: str) -> UserError:
+        return UserError(
+            f"{self._label} in one shape and type: {first}, as in sample 0",
+            f"{other} in {where}",
+            ALIKE,
+        )
+
+    def _in_order(self) -> list[str]:
+        """Return the vocabulary. Strings that were numbered as they came are renumbered in sorted order."""
+        if self._given is not None:
+            return self._given
+        texts = sorted(self._codes)
+        new = np.empty(len(texts), np.int32)
+        new[[self._codes[text] for text in texts]] = np.arange(len(texts), dtype=np.int32)
+        stored = np.load(self._path, mmap_mode="r+")
+        for start in range(0, len(stored), 2**20):
+            part = stored[start : start + 2**20]
+            part[...] = new[part]
+        stored.flush()
+        return texts
+
+
+def _writers(folder: Path, side: str, columns: Any, storing: Storing) -> Any:
+    def writer(name: str | None) -> ColumnWriter:
+        if name is not None and (not isinstance(name, str) or not NAME.fullmatch(name)):
+            raise UserError(
+                f"names of {side} of letters, digits and _, as Keras requires",
+                repr(name),
+                "Rename it in read(data).",
+            )
+        key = side if name is None else name
+        label = f"the {side}" if name is None else f"{side[:-1]} {name!r}"
+        vocabulary = storing.vocabularies.get(key)
+        return ColumnWriter(
+            folder,
+            stem(side, name),
+            label,
+            sequence=key in storing.sequences,
+            vocabulary=list(vocabulary) if vocabulary else None,
+        )
+
+    return {name: writer(name) for name in columns} if isinstance(columns, Mapping) else writer(None)
+
+
+def _refuse_other_names(writers: Any, columns: Any, side: str, done: int) -> None:
+    names = [sorted(given) if isinstance(given, Mapping) else [] for given in (writers, columns)]
+    if names[0] != names[1]:
+        first, now = (", ".join(name) or "one without a name" for name in names)
+        raise UserError(
+            f"{side} {first}, as in sample 0",
+            f"{now} in sample {done}",
+            "Return the same names for all samples.",
+        )
+
+
+def _refuse_unused(described: dict[str, Described], storing: Storing) -> None:
+    """Refuse unknown names in `sequences` and `vocabularies`: they are misspelt."""
+    names = {name or side for side, columns in described.items() for name, _ in named(columns)}
+    unknown = [name for name in (*storing.sequences, *storing.vocabularies) if name not in names]
+    if unknown:
+        raise UserError(
+            f"names of inputs and targets in `sequences` and `vocabularies`: {', '.join(sorted(names))}",
+            repr(unknown[0]),
+            "Correct the name in the task file.",
+        )
+
+
+def _class_names(targets: Described, given: Sequence[str]) -> list[str]:
+    columns = leaves(targets)
+    if len(columns) != 1 or columns[0].sequence or not columns[0].classes:
+        return []
+    names = list(given) or list(columns[0].vocabulary) or [str(item) for item in range(columns[0].classes)]
+    if len(names) < columns[0].classes:
+        raise UserError(
+            f"`class_names` for {columns[0].classes} classes",
+            f"{len(names)}",
+            "Name each class in the task file.",
+        )
+    return names
+
+
+def _in_words(described: Described) -> str:
+    def one(name: str | None, column: Column) -> str:
+        kind = f"{len(column.vocabulary)} texts" if column.vocabulary else column.dtype
+        shape = f"[{', '.join('any' if length is None else str(length) for length in column.shape)}]"
+        return f"{'' if name is None else f'{name} '}{shape} of {kind}"
+
+    return ", ".join(one(name, column) for name, column in named(described))

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.images.decode import read_header, read_mask, read_pixels
+from scalestudy.data.images.decode import DamagedFile, read_header, read_mask, read_pixels
 from scalestudy.data.images.form import Fit, Form, common_form, described, widened
 from scalestudy.data.images.masks import MASKS_TRIED, Mask, MaskFile, MaskValues, holds_indices
-from scalestudy.data.images.open import DamagedFile
 from scalestudy.data.images.tiff import Header
-from scalestudy.data.sources.base import (
+from scalestudy.data.samples import IGNORE, Array, Kind, Sample, Size
+from scalestudy.data.sources.files import DAMAGED, READ_SUFFIXES, Leftovers, several
+from scalestudy.data.sources.listing import ListedSample, Listing
+from scalestudy.data.sources.source import (
     Contents,
     Item,
     Outcome,
@@ -27,10 +29,6 @@ from scalestudy.data.sources.base import (
     require_two,
     side_by_side,
 )
-from scalestudy.data.sources.files import DAMAGED, READ_SUFFIXES, Leftovers, several
-from scalestudy.data.sources.layouts.base import ListedSample, Listing
-from scalestudy.data.sources.registry import Kind
-from scalestudy.data.types import IGNORE, Array, Sample, Size
 from scalestudy.util.errors import UserError
 
 SHOWN = 5

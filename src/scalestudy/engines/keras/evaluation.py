@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.config.metrics import class_keys
-from scalestudy.data.loading.slices import Call
+from scalestudy.data.samples import Call
 from scalestudy.tasks.base import Task
 
 

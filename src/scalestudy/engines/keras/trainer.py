@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from scalestudy.config.metrics import Sense
 from scalestudy.config.point import Point
-from scalestudy.data.loading.slices import Call
+from scalestudy.data.samples import Call
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Bucket, DeviceMark, Flops, Variable
 from scalestudy.engines.group import Group

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice
 
 Gradients = list[Any]
 Gradient = Callable[[Slice], tuple[Gradients, Any]]

@@ -5,8 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from scalestudy.data.columns import leaves
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice, leaves
 from scalestudy.engines.tensorflow.gradients import Gradient, Gradients
 
 

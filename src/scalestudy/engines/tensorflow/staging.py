@@ -9,9 +9,8 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.data.columns import Column, Described, leaves, map_columns
-from scalestudy.data.loading.loader import ALIGNMENT
-from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.data.loader import ALIGNMENT
+from scalestudy.data.samples import Call, Column, Described, Slice, leaves, map_columns
 
 
 def stage(part: Slice, device: int) -> Slice:

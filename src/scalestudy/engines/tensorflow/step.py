@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.keras.layers import kept

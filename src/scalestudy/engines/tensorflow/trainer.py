@@ -11,8 +11,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.config.point import Point
-from scalestudy.data.columns import Described, leaves
-from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.data.samples import Call, Described, Slice, leaves
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import explained
 from scalestudy.engines.base import Values

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice
 
 
 class RunningStatistics:

@@ -13,8 +13,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 from scalestudy.config.point import Point
-from scalestudy.data.columns import leaves, map_columns
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice, leaves, map_columns
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.local_steps import LocalSteps
 from scalestudy.engines.torch.group import TorchReplicas

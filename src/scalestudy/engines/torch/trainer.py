@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from scalestudy.config.point import Point
-from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.data.samples import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.arithmetic import explained
 from scalestudy.engines.base import DeviceMark, Values

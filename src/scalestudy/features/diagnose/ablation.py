@@ -13,8 +13,8 @@ from typing import SupportsFloat
 import numpy as np
 
 from scalestudy.config.point import Point
-from scalestudy.data.loading.loader import Loader
-from scalestudy.data.loading.slices import Call, Slice, epoch_order
+from scalestudy.data.loader import Loader
+from scalestudy.data.samples import Call, Slice, epoch_order
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Engine, Trainer

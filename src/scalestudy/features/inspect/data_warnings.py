@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.data.sources.registry import Kind
-from scalestudy.data.types import IGNORE, Array
+from scalestudy.data.samples import IGNORE, Array, Kind
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,12 @@ import numpy.typing as npt
 from scalestudy.app.listener import Listener
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.images import pictures
-from scalestudy.data.sources.base import SourceFindings, findings_of
+from scalestudy.data.samples import IGNORE, Array, Kind, Ranges, Sample, Size
 from scalestudy.data.sources.locate import find_whole
-from scalestudy.data.sources.registry import Kind
+from scalestudy.data.sources.source import SourceFindings, findings_of
 from scalestudy.data.split import SIDES, Fold, find_split, make_split, validation_of
-from scalestudy.data.store.prepare import find_prepared
+from scalestudy.data.store.preparation import find_prepared
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.data.types import IGNORE, Array, Ranges, Sample, Size
 from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning, Statistics, data_warnings
 from scalestudy.report.document import (
     Block,

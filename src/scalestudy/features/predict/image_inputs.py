@@ -14,8 +14,8 @@ from PIL import Image
 from scalestudy.data.images.decode import read_pixels
 from scalestudy.data.images.form import Form, Way, covering, fitted, resize_image
 from scalestudy.data.images.tiles import Tile, cut, stitch, tiles_of
+from scalestudy.data.samples import Size
 from scalestudy.data.sources.files import READ_SUFFIXES, is_system
-from scalestudy.data.types import Size
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.records import Record
 from scalestudy.training.reading import in_channels

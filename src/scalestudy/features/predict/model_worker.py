@@ -16,10 +16,9 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Point
 from scalestudy.data.child import Say, answer
 from scalestudy.data.images import pictures
-from scalestudy.data.loading.loader import reader_of
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.loader import reader_of
+from scalestudy.data.samples import IGNORE, Slice
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.data.types import IGNORE
 from scalestudy.engines.base import Engine, Inference, Trainer, engine_of
 from scalestudy.engines.group import join
 from scalestudy.features.predict.image_inputs import Array, ImageItem, Placing, Read, placing, read_for

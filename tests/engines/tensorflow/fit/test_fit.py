@@ -120,7 +120,7 @@ def seeds_of(layer, starts, draws=2):
     import keras
     import tensorflow as tf
 
-    from scalestudy.data.loading.slices import Slice
+    from scalestudy.data.samples import Slice
     from scalestudy.engines.context import Working, working
     from scalestudy.engines.keras.private import seed_generators
     from scalestudy.engines.tensorflow.fit.layers import shared_layers
@@ -177,7 +177,7 @@ def test_several_outputs_from_a_dataset_have_the_losses_that_keras_adds_up(sessi
 def test_the_parts_that_workers_have_in_a_loss_add_up_to_kerass(framework, divided):
     import keras
 
-    from scalestudy.data.loading.slices import Slice
+    from scalestudy.data.samples import Slice
     from scalestudy.engines.context import Working
     from scalestudy.engines.keras.exact_losses import part_of
 

@@ -12,7 +12,7 @@ from few_digits import few_digits
 def digits(tmp_path_factory):
     """A prepared set of digits, 120 of them for training, and its split file."""
     from scalestudy.data.split import stored_split
-    from scalestudy.data.store.prepare import prepare
+    from scalestudy.data.store.preparation import prepare
 
     folder = tmp_path_factory.mktemp("cache")
     made = prepare(data_of(few_digits(folder, 160), cache=folder))

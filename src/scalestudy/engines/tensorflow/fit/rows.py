@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.data.loading.loader import Prefetch
-from scalestudy.data.loading.slices import Call, Slice, worker_slice
+from scalestudy.data.loader import Prefetch
+from scalestudy.data.samples import Call, Slice, worker_slice
 from scalestudy.engines.group import Group
 from scalestudy.engines.keras.private import array_rows, batch_of, rows_in_order
 from scalestudy.engines.tensorflow.staging import gpu, tensor

@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from scalestudy.data.loading.slices import Call, Slice
+from scalestudy.data.samples import Call, Slice
 from scalestudy.engines.context import Working, working
 from scalestudy.engines.keras.exact_losses import part_of, refuse_unreduced
 from scalestudy.engines.keras.phases import cut

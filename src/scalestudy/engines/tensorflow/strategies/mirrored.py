@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice
 from scalestudy.engines.buckets import Buckets, summed
 from scalestudy.engines.group import Joined
 from scalestudy.engines.tensorflow.gradients import Gradient, Gradients, Update

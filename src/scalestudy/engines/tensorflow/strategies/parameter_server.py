@@ -15,8 +15,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.data.columns import leaves, like
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice, leaves, like
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.private import READ, length, offer, wait

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.data.loading.slices import Slice
+from scalestudy.data.samples import Slice
 from scalestudy.engines.buckets import Buckets
 from scalestudy.engines.group import Group, Joined, Replicas
 from scalestudy.engines.tensorflow.gradients import Gradient, Gradients, Update

@@ -1,0 +1,369 @@
+"""Augmentation: parameters of each sample from random numbers, the geometry, and a reader that applies it.
+
+The random numbers of a sample depend only on the seed, the epoch and the sample.
+"""
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage, special
+
+from scalestudy.config.augmentation import GEOMETRIC, Operation
+from scalestudy.data.loader import Reader
+from scalestudy.data.samples import Array, Columns, Forms, Indices, Size
+
+Words = npt.NDArray[np.uint64]
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def uniforms(seed: int, epoch: int, rows: Indices, count: int) -> npt.NDArray[np.float64]:
+    """Return `count` uniform numbers in (0, 1) for each row, shape [b, count], independent of the batch.
+
+    Counters are hashed by the finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom
+    number generators", 2014): seed, epoch and row twice, then the index of each number once.
+    """
+    with np.errstate(over="ignore"):
+        key = _mixed(_mixed(np.array([seed], np.uint64) * _GOLDEN + np.uint64(1)) + np.uint64(epoch))
+        streams = _mixed(_mixed(key + rows.astype(np.uint64)))
+        counters = (np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)[None]
+        words = _mixed(streams[:, None] + counters)
+    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def _mixed(words: Words) -> Words:
+    words = (words ^ (words >> np.uint64(30))) * _FIRST
+    words = (words ^ (words >> np.uint64(27))) * _SECOND
+    mixed: Words = words ^ (words >> np.uint64(31))
+    return mixed
+
+
+Floats = npt.NDArray[np.float64]
+LONGEST, WIDEST = 3 / 4, 4 / 3
+"""Range of a crop's aspect ratio relative to the image's (Szegedy 2015, section 6)."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Augmentation of b samples; None for operations that are not applied.
+
+    Attributes:
+        matrix: Affine matrices [b, 2, 3]. The source of the pixel at (y, x) is matrix · (y, x, 1); both are
+            relative to the center of the image.
+        displacement: Displacements in pixels at the nodes of a grid over the image, shape [b, 2, g, g]; added
+            to the source positions.
+        contrast: Factors about the mean of each image, shape [b].
+        brightness: Values to add, as shares of the full range, shape [b].
+        sigma: Standard deviation of the noise, as a share of the full range.
+        noise: Seeds of the noise, shape [b].
+    """
+
+    matrix: Floats | None = None
+    displacement: Floats | None = None
+    contrast: Floats | None = None
+    brightness: Floats | None = None
+    sigma: float = 0.0
+    noise: npt.NDArray[np.int64] | None = None
+
+
+_COUNTS = {"flip": 2, "rotate90": 1, "rotate": 1, "scale": 1, "shift": 2, "crop": 4, "brightness": 1}
+_COUNTS |= {"contrast": 1, "noise": 1}
+_STREAMS = (*_COUNTS, "mixup", "cutmix", "elastic")
+"""The random numbers depend on order and length, so names of removed operations stay."""
+
+
+def draw(operations: Sequence[Operation], seed: int, epoch: int, rows: Indices) -> dict[str, Floats]:
+    """Return the uniform numbers of each operation by its kind, shape [b, numbers per sample].
+
+    Each kind has its own stream, so that adding an operation does not change the numbers of the others.
+    """
+    numbers = {}
+    for operation in operations:
+        count = 2 * operation["grid"] ** 2 if operation.kind == "elastic" else _COUNTS[operation.kind]
+        stream = _STREAMS.index(operation.kind)
+        numbers[operation.kind] = uniforms(seed * len(_STREAMS) + stream, epoch, rows, count)
+    return numbers
+
+
+def parameters(operations: Sequence[Operation], drawn: dict[str, Floats], size: Size) -> Parameters:
+    """Compute the parameters from the drawn numbers for images of `size`."""
+    by_kind = {operation.kind: operation for operation in operations}
+    count = len(next(iter(drawn.values()))) if drawn else 0
+    matrix = None
+    if any(kind in by_kind and kind != "elastic" for kind in GEOMETRIC):
+        matrix = np.tile(np.eye(3), (count, 1, 1))
+        for operation in operations:
+            make = _MATRICES.get(operation.kind)
+            if make is not None:
+                matrix = matrix @ make(operation, drawn[operation.kind], size)
+        matrix = matrix[:, :2]
+    elastic = by_kind.get("elastic")
+    noise = by_kind.get("noise")
+    contrast, brightness = by_kind.get("contrast"), by_kind.get("brightness")
+    return Parameters(
+        matrix=matrix,
+        displacement=_displacement(elastic, drawn["elastic"]) if elastic else None,
+        contrast=1 + contrast["amount"] * (2 * drawn["contrast"][:, 0] - 1) if contrast else None,
+        brightness=brightness["amount"] * (2 * drawn["brightness"][:, 0] - 1) if brightness else None,
+        sigma=float(noise["sigma"]) if noise else 0.0,
+        noise=(drawn["noise"][:, 0] * 2**31).astype(np.int64) if noise else None,
+    )
+
+
+def _displacement(operation: Operation, drawn: Floats) -> Floats:
+    """Return normally distributed displacements on a coarse grid (Ronneberger 2015, section 3.1)."""
+    grid = operation["grid"]
+    normal: Floats = special.ndtri(drawn).reshape(-1, 2, grid, grid) * operation["pixels"]
+    return normal
+
+
+def _flip(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    signs = np.where(drawn < 0.5, -1.0, 1.0)
+    if operation["way"] == "horizontal":
+        signs[:, 0] = 1
+    if operation["way"] == "vertical":
+        signs[:, 1] = 1
+    return _linear(signs[:, 0], 0, 0, signs[:, 1])
+
+
+def _rotate90(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    quarters = np.floor(drawn[:, 0] * 4).astype(int)
+    if size[0] != size[1]:
+        quarters &= 2  # only half turns: a quarter turn would change the shape
+    cosines, sines = np.array([1.0, 0.0, -1.0, 0.0])[quarters], np.array([0.0, 1.0, 0.0, -1.0])[quarters]
+    return _linear(cosines, -sines, sines, cosines)
+
+
+def _rotate(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    angles = np.deg2rad(operation["degrees"]) * (2 * drawn[:, 0] - 1)
+    cosines, sines = np.cos(angles), np.sin(angles)
+    return _linear(cosines, -sines, sines, cosines)
+
+
+def _scale(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    low, high = np.log(operation["low"]), np.log(operation["high"])
+    factors = 1 / np.exp(low + (high - low) * drawn[:, 0])
+    return _linear(factors, 0, 0, factors)
+
+
+def _shift(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    return _linear(np.ones(len(drawn)), 0, 0, 1, operation["share"] * (2 * drawn - 1) * size)
+
+
+def _crop(operation: Operation, drawn: Floats, size: Size) -> Floats:
+    """Crop a random part, at least the share `least` of the area, and enlarge it to the image's size."""
+    area = operation["least"] + (1 - operation["least"]) * drawn[:, 0]
+    low, high = np.log(LONGEST), np.log(WIDEST)
+    proportion = np.exp(low + (high - low) * drawn[:, 1])
+    proportion = np.clip(proportion, area, 1 / area)  # no side longer than the image
+    sides = np.stack([np.sqrt(area / proportion), np.sqrt(area * proportion)], axis=1)
+    offsets = (1 - sides) * (drawn[:, 2:] - 0.5) * size
+    return _linear(sides[:, 0], 0, 0, sides[:, 1], offsets)
+
+
+def _linear(a: Any, b: Any, c: Any, d: Any, offset: Any = 0) -> Floats:
+    """Return matrices [[a, b], [c, d]] with an offset, shape [b, 3, 3]."""
+    matrix = np.zeros((len(a), 3, 3))
+    matrix[:, 0, 0], matrix[:, 0, 1], matrix[:, 1, 0], matrix[:, 1, 1] = a, b, c, d
+    matrix[:, :2, 2] = offset
+    matrix[:, 2, 2] = 1
+    return matrix
+
+
+_MATRICES = {
+    "flip": _flip,
+    "rotate90": _rotate90,
+    "rotate": _rotate,
+    "scale": _scale,
+    "shift": _shift,
+    "crop": _crop,
+}
+
+
+MODE = "mirror"
+"""SciPy's name for continuing an image by reflection about the center of its last pixel."""
+
+
+def coordinates(matrix: Floats | None, displacement: Floats | None, size: Size) -> Floats:
+    """Return the source rows and columns of the pixels of an image, shape [2, H, W].
+
+    Args:
+        matrix: Affine matrix [2, 3] about the center; see `Parameters`.
+        displacement: Displacements in pixels at the nodes of a grid, shape [2, g, g]; interpolated
+            bicubically.
+        size: Height and width.
+    """
+    down, across = (np.arange(length) - (length - 1) / 2 for length in size)
+    turn = np.eye(2, 3) if matrix is None else matrix
+    centre = np.array([(length - 1) / 2 for length in size])
+    # Add the contributions of row and column: cheaper than a matrix product for each pixel.
+    rows = turn[:, 0, None] * down + (turn[:, 2] + centre)[:, None]
+    grid = rows[:, :, None] + (turn[:, 1, None] * across)[:, None, :]
+    if displacement is not None:
+        nodes = displacement.shape[-1]
+        grid += bicubic(size[0], nodes) @ displacement @ bicubic(size[1], nodes).T
+    moved: Floats = grid
+    return moved
+
+
+def whole(matrix: Floats, size: Size) -> bool:
+    """Whether the matrix maps pixels to pixels: only right angles and reflections."""
+    square = bool((np.abs(matrix[:, :2]) == np.eye(2)).all()) or size[0] == size[1]
+    return square and not matrix[:, 2].any() and bool(np.isin(matrix[:, :2], (-1.0, 0.0, 1.0)).all())
+
+
+def turned(pixels: Array, matrix: Floats) -> Array:
+    """Rotate and flip pixels [H, W, ...] by a matrix that is `whole`, without interpolation."""
+    if matrix[0, 0] == 0:  # rows become columns
+        pixels = pixels.swapaxes(0, 1)
+        return pixels[:: int(matrix[1, 0]), :: int(matrix[0, 1])]
+    return pixels[:: int(matrix[0, 0]), :: int(matrix[1, 1])]
+
+
+def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
+    """Sample an image [H, W, C] bilinearly at rows and columns [2, H, W]; returns [H, W, C]."""
+    out = np.empty(image.shape, np.float32)
+    for channel in range(image.shape[2]):
+        ndimage.map_coordinates(
+            image[:, :, channel], at, out[:, :, channel], order=1, mode=MODE, prefilter=False
+        )
+    return out
+
+
+def nearest(mask: Array, at: Floats) -> Array:
+    """Sample a mask [H, W] at the nearest pixels; halfway between two, at the one with even index."""
+    rows, columns = (
+        mirrored(np.rint(index).astype(np.int64), length)
+        for index, length in zip(at, mask.shape, strict=True)
+    )
+    taken: Array = mask.reshape(-1).take(rows * mask.shape[1] + columns)
+    return taken
+
+
+def mirrored(index: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
+    """Reflect indices into 0..length-1 about the centers of the first and the last pixel."""
+    if length == 1:
+        return np.zeros_like(index)
+    period = 2 * (length - 1)
+    index = np.abs(index)
+    if index.max(initial=0) >= period:
+        index %= period
+    reflected: npt.NDArray[np.int64] = np.minimum(index, period - index)
+    return reflected
+
+
+@lru_cache(maxsize=16)
+def bicubic(length: int, nodes: int) -> Floats:
+    """Return the interpolation weights of `nodes` values, evenly spaced over the pixels: [length, nodes].
+
+    This is Keys's cubic convolution with a = -1/2 ("Cubic convolution interpolation for digital image
+    processing", 1981). Beyond the ends the last value is repeated.
+    """
+    at = np.linspace(0, nodes - 1, length)
+    weights = np.zeros((length, nodes))
+    for offset in range(-1, 3):
+        node = np.floor(at).astype(int) + offset
+        distance = np.abs(at - node)
+        near = 1.5 * distance**3 - 2.5 * distance**2 + 1
+        far = -0.5 * distance**3 + 2.5 * distance**2 - 4 * distance + 2
+        weight = np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
+        np.add.at(weights, (np.arange(length), np.clip(node, 0, nodes - 1)), weight)
+    weights.setflags(write=False)
+    return weights
+
+
+def apply(image: Array, masks: Sequence[Array], index: int, what: Parameters, scale: float) -> None:
+    """Augment a sample in place: geometry, then contrast, brightness and noise; values are rounded once.
+
+    Args:
+        image: Shape [H, W, C], as stored.
+        masks: Masks [H, W] that get the same geometry.
+        index: Index of the sample in the batch.
+        what: Parameters of the batch.
+        scale: Factor that scales stored values to [0, 1]. Integer images are clipped to that range, float
+            images are not.
+    """
+    size = (image.shape[0], image.shape[1])
+    matrix = None if what.matrix is None else what.matrix[index]
+    displacement = None if what.displacement is None else what.displacement[index]
+    light = what.contrast is not None or what.brightness is not None or what.noise is not None
+    pixels: npt.NDArray[np.float32] | None = None
+    if displacement is None and matrix is not None and whole(matrix, size):
+        image[:] = turned(image, matrix).copy()
+        for mask in masks:
+            mask[:] = turned(mask, matrix).copy()
+    elif displacement is not None or matrix is not None:
+        at = coordinates(matrix, displacement, size)
+        pixels = sampled(image, at)
+        for mask in masks:
+            mask[:] = nearest(mask, at)
+    if light:
+        pixels = _lit(image.astype(np.float32) if pixels is None else pixels, index, what, scale)
+    if pixels is not None:
+        store(pixels, image, scale)
+
+
+def store(pixels: npt.NDArray[np.float32], image: Array, scale: float) -> None:
+    """Copy pixels into `image`; for integer types round them and clip them to the full range."""
+    if image.dtype.kind in "ui":
+        np.rint(pixels, out=pixels)
+        np.clip(pixels, 0, round(1 / scale), out=pixels)
+    image[:] = pixels
+
+
+def _lit(
+    pixels: npt.NDArray[np.float32], index: int, what: Parameters, scale: float
+) -> npt.NDArray[np.float32]:
+    full = np.float32(1 / scale)
+    if what.contrast is not None:
+        mean = np.mean(pixels, dtype=np.float64).astype(np.float32)
+        pixels = (pixels - mean) * np.float32(what.contrast[index]) + mean
+    if what.brightness is not None:
+        pixels = pixels + np.float32(what.brightness[index]) * full
+    if what.noise is not None:
+        generator = np.random.Generator(np.random.Philox(int(what.noise[index])))
+        noise = generator.standard_normal(pixels.shape, np.float32)
+        pixels = pixels + noise * np.float32(what.sigma) * full
+    return pixels
+
+
+class Augmented:
+    """Reads rows from another reader and augments them, determined by the seed, the epoch and the row.
+
+    Args:
+        reader: Reader of images [H, W, C], and masks [H, W] or classes.
+        scale: Factor that scales stored images to [0, 1].
+    """
+
+    def __init__(self, reader: Reader, operations: Sequence[Operation], *, seed: int, scale: float) -> None:
+        self._reader, self._seed, self._scale = reader, seed, scale
+        self._operations = tuple(operations)
+        self._moves = any(operation.kind in GEOMETRIC for operation in operations)
+
+    def forms(self, rows: Indices) -> tuple[Forms, Forms]:
+        return self._reader.forms(rows)
+
+    def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
+        assert isinstance(inputs, np.ndarray)
+        assert isinstance(targets, np.ndarray)
+        self._reader.read(rows, epoch, inputs, targets)
+        if epoch is None:
+            return
+        size = (inputs.shape[1], inputs.shape[2])
+        what = parameters(self._operations, draw(self._operations, self._seed, epoch, rows), size)
+        masks = self._moves and targets.shape[1:] == size
+
+        def change(index: int) -> None:
+            apply(inputs[index], [targets[index]] if masks else [], index, what, self._scale)
+
+        list(self._threads.map(change, range(len(rows))))
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(len(os.sched_getaffinity(0)), "augment")

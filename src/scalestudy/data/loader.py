@@ -1,0 +1,337 @@
+"""Read a worker's slices of the batches in advance, into reused memory."""
+
+import ctypes
+import itertools
+import math
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Generator, Iterator, Sequence
+from operator import itemgetter
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.data.samples import (
+    Array,
+    Call,
+    Columns,
+    Form,
+    Forms,
+    Indices,
+    Slice,
+    batches,
+    leaves,
+    like,
+    map_columns,
+    worker_slice,
+)
+from scalestudy.data.store.prepared import Prepared, Ragged
+from scalestudy.hardware.page_locked import PAGE, PageLocking
+
+
+class Reader(Protocol):
+    """Reads rows of a data set in the form that a model receives. Must be thread-safe."""
+
+    def forms(self, rows: Indices) -> tuple[Forms, Forms]:
+        """Return shape and type of one input and one target; `rows` are a call's rows of all workers."""
+
+    def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
+        """Read rows in their order.
+
+        Args:
+            rows: Row numbers of the data set, shape [b] with b ≥ 1.
+            epoch: Number of the epoch, from 0; augmentation depends on the seed, the epoch and the row. None
+                for no augmentation (evaluation).
+            inputs: Output arrays of shape [b, ...], as given by `forms`.
+            targets: The same for the targets.
+
+        Raises:
+            IndexError: If a row does not exist.
+        """
+
+
+class Stored:
+    """Reads stored arrays unchanged.
+
+    Args:
+        inputs: Memory-mapped array [N, ...], or several by name. Sequences are padded with zeros to the
+            longest of a call.
+        targets: The same for the targets.
+    """
+
+    def __init__(self, inputs: Columns, targets: Columns) -> None:
+        self._inputs, self._targets = inputs, targets
+        ragged = any(isinstance(column, Ragged) for column in (*leaves(inputs), *leaves(targets)))
+        self._forms = None if ragged else self._of(np.arange(0))
+
+    def forms(self, rows: Indices) -> tuple[Forms, Forms]:
+        return self._forms or self._of(rows)
+
+    def read(self, rows: Indices, epoch: int | None, inputs: Columns, targets: Columns) -> None:
+        for source, into in ((self._inputs, inputs), (self._targets, targets)):
+            map_columns(lambda column, array: copy_rows(column, rows, array), source, into)
+
+    def _of(self, rows: Indices) -> tuple[Forms, Forms]:
+        def form(column: Array | Ragged) -> Form:
+            return column.form(rows) if isinstance(column, Ragged) else (column.shape[1:], column.dtype)
+
+        return map_columns(form, self._inputs), map_columns(form, self._targets)
+
+
+def reader_of(prepared: Prepared) -> Reader:
+    """Return a reader for a prepared set."""
+    return Stored(prepared.inputs, prepared.targets)  # opens the files only once
+
+
+def copy_rows(source: Array | Ragged, rows: Indices, into: Array) -> None:
+    """Copy rows of `source` (shape [N, ...]) to `into` (shape [rows, ...]).
+
+    Raises:
+        IndexError: If `source` has no such row.
+    """
+    if isinstance(source, Ragged):
+        source.copy(rows, into)
+        return
+    if rows.min() < 0 or rows.max() >= len(source):
+        raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(source)}")
+    # mode="raise" would copy through a buffer, in case a row is missing.
+    np.take(source, rows, axis=0, out=into, mode="clip")
+
+
+T = TypeVar("T")
+
+
+class Prefetch(Generic[T]):
+    """Iterates over `items` in a thread, at most `most` items ahead of the consumer.
+
+    The creator must call `close`.
+    """
+
+    def __init__(self, items: Iterator[T], most: int, name: str) -> None:
+        self._items = items
+        self._slots = threading.Semaphore(most)
+        self._ready: queue.SimpleQueue[tuple[T] | BaseException] = queue.SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def take(self) -> T:
+        """Wait for the next item and return it.
+
+        Raises:
+            StopIteration: If there are no more items.
+            BaseException: The error that `items` raised.
+        """
+        item = self._ready.get()
+        if isinstance(item, BaseException):
+            raise item
+        self._slots.release()
+        return item[0]
+
+    def close(self) -> None:
+        """Stop the thread after its current item, and wait for it."""
+        self._closed = True
+        self._slots.release()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while True:
+                self._slots.acquire()
+                if self._closed:
+                    return
+                self._ready.put((next(self._items),))
+        except BaseException as error:  # including StopIteration; `take` raises it
+            self._ready.put(error)
+
+
+ALIGNMENT = 64
+"""Alignment in bytes at which TensorFlow uses memory without a copy."""
+
+
+class Buffers:
+    """Blocks of aligned memory, each reused once nothing refers to it.
+
+    A block is returned when the last array over it, or the last tensor that an engine created from it
+    without a copy, is garbage-collected. `take` never waits, so there are as many blocks as were in use at
+    the same time.
+
+    Attributes:
+        made: Number of blocks allocated.
+
+    Args:
+        locking: Registers each block as page-locked memory for copies to GPUs; None without GPUs.
+    """
+
+    def __init__(self, locking: PageLocking | None = None) -> None:
+        self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()  # its put is reentrant
+        self._locking = locking
+        self.made = 0
+
+    def take(self, *forms: Form) -> list[Array]:
+        """Return uninitialized arrays of these forms in one block, each aligned to `ALIGNMENT`."""
+        sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in forms]
+        places = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
+        block = self._block(sum(places))
+        # All arrays over the block refer to this object. An array would not do: a view of a view refers to
+        # the base array, so a row of a batch could outlive the batch.
+        use = (ctypes.c_uint8 * block.nbytes).from_buffer(block.data)
+        weakref.finalize(use, self._free.put, block).atexit = False
+        whole = np.frombuffer(memoryview(use), np.uint8)
+        starts = [sum(places[:index]) for index in range(len(forms))]
+        return [
+            whole[start : start + size].view(dtype).reshape(shape)
+            for start, size, (shape, dtype) in zip(starts, sizes, forms, strict=True)
+        ]
+
+    def _block(self, size: int) -> NDArray[np.uint8]:
+        """Return a free block of at least `size` bytes, or a new one; smaller free blocks are released."""
+        while True:
+            try:
+                block = self._free.get_nowait()
+            except queue.Empty:
+                break
+            if block.nbytes >= size:
+                return block
+            del block  # release it before allocating a larger one
+        self.made += 1
+        if self._locking is not None:
+            whole_pages = -(-size // PAGE) * PAGE
+            return self._locking.register(np.empty(whole_pages + PAGE, np.uint8))
+        memory = np.empty(size + ALIGNMENT, np.uint8)
+        start = -memory.ctypes.data % ALIGNMENT
+        return memory[start : start + size]
+
+
+Stage = Callable[[Slice, int], Slice]
+"""Copies a slice to the device that computes it: (slice, index of the device in the process) -> slice."""
+
+
+def calls(steps: Sequence[tuple[int, int]], steps_per_call: int) -> Iterator[list[tuple[int, int]]]:
+    """Group steps into calls: at most `steps_per_call` steps, all of one global batch size."""
+    group: list[tuple[int, int]] = []
+    for step in steps:
+        if group and (len(group) == steps_per_call or step[1] - step[0] != group[0][1] - group[0][0]):
+            yield group
+            group = []
+        group.append(step)
+    if group:
+        yield group
+
+
+class Loader:
+    """Reads the slices of one process's devices in advance.
+
+    Each device has a thread (or several that take turns), which reads its slices into reused memory and
+    stages them. Only rows of the given workers are read, except that an empty slice holds the first row of
+    the batch.
+
+    Args:
+        slices: For each device of this process, its workers (first, last + 1).
+        global_batch: Samples in a full step.
+        steps_per_call: Maximum number of steps in a call.
+        prefetch: Number of calls to read and stage in advance.
+        lanes: Threads per device, at most `prefetch`. With several, reading a slice overlaps with the next,
+            which helps if rows are decoded or augmented.
+        stage: Called by a device's thread with each slice that it has read; None does nothing.
+        buffers: Memory for the slices of each device. Loaders that take turns may share it.
+        whole: Rows of every worker's slice but the last one of a short batch, after which slices are empty;
+            None to share each batch out equally.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        *,
+        slices: Sequence[tuple[int, int]],
+        workers: int,
+        global_batch: int,
+        steps_per_call: int = 1,
+        prefetch: int = 2,
+        lanes: int = 1,
+        stage: Stage | None = None,
+        buffers: Sequence[Buffers] | None = None,
+        whole: int | None = None,
+    ) -> None:
+        self._reader = reader
+        self._slices, self._workers = tuple(slices), workers
+        self._global_batch, self.steps_per_call = global_batch, steps_per_call
+        self._prefetch, self._lanes, self._stage = prefetch, lanes, stage
+        self._buffers = buffers or [Buffers() for _ in self._slices]
+        self._whole = whole
+
+    def epoch(
+        self, order: Indices, first: int = 0, behind: int = 0, *, epoch: int | None = None
+    ) -> Generator[Call, None, None]:
+        """Yield the calls of one pass over `order`, read in advance by the devices' threads.
+
+        Args:
+            order: Row numbers in their order, shape [M].
+            first: First step of the pass, from 0.
+            behind: Steps of the run before this pass.
+            epoch: Number of the epoch, from 0, for augmentation; None for no augmentation.
+        """
+        steps = list(batches(len(order), self._global_batch))[first:]
+
+        def slices_of(device: int, lane: int) -> Iterator[Slice]:
+            step = behind + first
+            for number, group in enumerate(calls(steps, self.steps_per_call)):
+                if number % self._lanes == lane:
+                    yield self._slice(order, group, step, device, epoch)
+                step += len(group)
+
+        readers: list[Prefetch[Slice]] = []
+        devices = len(self._slices)
+        try:
+            for lane in range(self._lanes):
+                for device in range(devices):
+                    name = f"loader {device}" + f".{lane}" * bool(lane)
+                    readers.append(Prefetch(slices_of(device, lane), self._prefetch // self._lanes, name))
+            for lane in itertools.cycle(range(self._lanes)):
+                try:
+                    call = tuple([reader.take() for reader in readers[lane * devices :][:devices]])
+                except StopIteration:
+                    return
+                yield call
+                del call  # so that its memory is free as soon as the caller releases it
+        finally:
+            for reader in readers:
+                reader.close()
+
+    def read(
+        self,
+        order: Indices,
+        group: Sequence[tuple[int, int]],
+        step: int = 0,
+        *,
+        epoch: int | None = None,
+    ) -> Call:
+        """Read steps as one call; `group` are ranges of `order`, all of one size, `step` is the first."""
+        devices = range(len(self._slices))
+        return tuple(self._slice(order, group, step, device, epoch) for device in devices)
+
+    def _slice(
+        self, order: Indices, group: Sequence[tuple[int, int]], first: int, device: int, epoch: int | None
+    ) -> Slice:
+        total, workers = group[0][1] - group[0][0], self._slices[device]
+        if self._whole is None:
+            start = worker_slice(total, workers[0], self._workers)[0]
+            stop = worker_slice(total, workers[1] - 1, self._workers)[1]
+        else:
+            start, stop = (min(worker * self._whole, total) for worker in workers)
+        # The same shape also for fewer steps, so that only one function is compiled.
+        depth, rows = self.steps_per_call, max(stop - start, 1)
+        forms = self._reader.forms(order[group[0][0] : group[-1][1]])
+        flat = [form for columns in forms for form in leaves(columns)]
+        arrays = self._buffers[device].take(*(((depth, rows, *shape), dtype) for shape, dtype in flat))
+        split = len(leaves(forms[0]))
+        inputs, targets = like(forms[0], arrays[:split]), like(forms[1], arrays[split:])
+        for step, (begin, _) in enumerate(group):
+            # An empty slice holds a real row with weight 0: losses of zeros may not be finite.
+            chosen = slice(begin + start, begin + stop) if stop > start else slice(begin, begin + 1)
+            of_step = [map_columns(itemgetter(step), columns) for columns in (inputs, targets)]
+            self._reader.read(order[chosen], epoch, *of_step)
+        part = Slice(inputs, targets, start, stop - start, total, first, len(group))
+        return part if self._stage is None else self._stage(part, device)

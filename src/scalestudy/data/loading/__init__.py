@@ -1,1 +1,0 @@
-"""Batches: their order, and reading them in advance."""

@@ -1,0 +1,388 @@
+"""Arrays with Keras's names: an .npz file, the digits of this package, and the sets of `keras.datasets`.
+
+`python -m scalestudy.data.sources.arrays NAME FOLDER` downloads and exports a set of Keras as `set.npz`. Only
+this process imports Keras. The export is read like any .npz file, also in environments without Keras.
+"""
+
+import importlib
+import os
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scalestudy.cluster.environment import process_environment
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.child import answer, ask
+from scalestudy.data.images.form import Fit, stored_as
+from scalestudy.data.images.masks import MaskValues
+from scalestudy.data.samples import IGNORE, Array, Kind, Ranges, Sample
+from scalestudy.data.sources.files import MOST_NAMES, LeftOut, several
+from scalestudy.data.sources.source import (
+    OF_FILES,
+    Contents,
+    Downloading,
+    SourceFindings,
+    digest,
+    files_digest,
+    refuse_unused,
+    require_classes,
+    require_two,
+    silently,
+)
+from scalestudy.data.store.row_files import locked, new_folder
+from scalestudy.plugins.engines import engine_traits, installed_engine
+from scalestudy.util import modules
+from scalestudy.util.errors import UserError
+
+_SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "test": ("test",)}
+
+
+class NpzArray:
+    """One array of an .npz file: `shape` and `dtype` from its header, values on demand.
+
+    Raises:
+        UserError: If it cannot be read, or contains Python objects.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        with (
+            _refusing(path, f"{name}: "),
+            zipfile.ZipFile(path) as archive,
+            archive.open(f"{name}.npy") as stream,
+        ):
+            first = np.lib.format.read_magic(stream) == (1, 0)
+            read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+            self.shape, _, self.dtype = read(stream)
+        if self.dtype.hasobject:
+            raise UserError(
+                "arrays of numbers",
+                f"{name} in {path}, an array of Python objects",
+                "Save it as one array of numbers. Objects are never unpickled, since that could run code.",
+            )
+
+    def values(self) -> npt.NDArray[Any]:
+        """Return the whole array; raises `UserError` if it is damaged, or does not fit into memory."""
+        with _refusing(self.path, f"{self.name}: "), np.load(self.path, allow_pickle=False) as archive:
+            array: npt.NDArray[Any] = archive[f"{self.name}.npy"]
+            return array
+
+
+@contextmanager
+def _refusing(path: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # zipfile, zlib and NumPy raise many types
+        action = "Save it again with numpy.savez_compressed."
+        raise UserError("an .npz file that can be read", f"{path}: {what}{error}", action) from error
+
+
+Pairs = dict[str, tuple[NpzArray, NpzArray]]
+"""Inputs and targets by split."""
+
+
+def find_arrays(path: Path) -> tuple[Pairs, tuple[LeftOut, ...]]:
+    """Return inputs and targets by split ("train" first), and the other members of the file.
+
+    Raises:
+        UserError: If it is not an .npz file, or lacks a training set or one array of a pair; as `NpzArray`.
+    """
+    with _refusing(path, ""), zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+    pairs: Pairs = {}
+    for split, suffixes in _SPLITS.items():
+        there = [suffix for suffix in suffixes if not {f"x_{suffix}", f"y_{suffix}"}.isdisjoint(names)]
+        x, y = (f"{side}_{(*there, split)[0]}" for side in "xy")
+        if x in names and y in names:
+            pairs[split] = NpzArray(path, x), NpzArray(path, y)
+        elif split == "train" or x in names or y in names:
+            raise UserError(
+                f"arrays {x} and {y}",
+                f"{several(names) or 'no arrays'} in {path}",
+                "Save the arrays as x_train and y_train, optionally x_val, y_val, x_test and y_test.",
+            )
+    taken = {array.name for pair in pairs.values() for array in pair}
+    others = tuple(name for name in names if name not in taken)
+    return pairs, ((LeftOut("no arrays of a set", len(others), others[:MOST_NAMES]),) if others else ())
+
+
+class Npz:
+    """Source of the samples in an .npz file."""
+
+    def __init__(self, path: Path, data: DataSettings) -> None:
+        self.label, self.identity = path.stem, str(path)
+        self.fingerprint = files_digest(path.parent, [path])
+        refuse_unused(data, OF_FILES, f"arrays: {path}")
+        self._path = path
+        self._fit = Fit.of(data)
+        self._pairs, self._left_out = find_arrays(path)
+        self._values = MaskValues()
+        self._names: list[str] = []
+        for pair in self._pairs.values():
+            _check(*pair, *self._pairs["train"])
+        self.kind: Kind = "masks" if _is_mask(*self._pairs["train"]) else "classes"
+
+    def contents(self) -> Contents:
+        given: Ranges = {}
+        count = 0
+        for split, (x, _) in self._pairs.items():
+            given[split] = (count, count + x.shape[0])
+            count += x.shape[0]
+        require_two(count, str(self._path))
+        first = self._pairs["train"][0]
+        self._dtype = self._stored_dtype()
+        flags = first.dtype == np.bool_
+        stored = (first.shape[1], first.shape[2])
+        if self.kind == "classes":
+            self._labels = {
+                split: stored_as(y.values().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}")
+                for split, (_, y) in self._pairs.items()
+            }
+            self._names = self._class_names()
+        return Contents(
+            count=count,
+            input_shape=(*(self._fit.size or stored), first.shape[3] if len(first.shape) == 4 else 1),
+            dtype=self._dtype,
+            scale=1.0 if flags else {"u1": 1 / 255, "u2": 1 / 65535}.get(self._dtype.str[1:], 1.0),
+            names=None,
+            given=given if len(given) > 1 else {},
+            ignore=IGNORE if self.kind == "masks" and self._fit.pads(stored) else None,
+        )
+
+    def rows(self) -> Iterator[Sample]:
+        for split, (x, y) in self._pairs.items():
+            targets = y.values() if self.kind == "masks" else self._labels[split]
+            for row, (values, target) in enumerate(zip(x.values(), targets, strict=True)):
+                image = stored_as(values, self._dtype, f"{x.name}[{row}] in {x.path}")
+                yield self._fit.image(image.reshape(*image.shape[:2], -1)), self._target(target, y, row)
+
+    def class_names(self) -> list[str]:
+        return self._names or self._values.class_names()
+
+    def findings(self) -> SourceFindings:
+        return SourceFindings(self._left_out)
+
+    def _target(self, target: Any, y: NpzArray, row: int) -> Array | int:
+        if self.kind == "classes":
+            return int(target)
+        mask = target.astype(np.uint8) if target.dtype == np.bool_ else target
+        indices = self._values.indices(mask.reshape(mask.shape[:2]), f"{y.name}[{row}] in {y.path}")
+        return self._fit.mask(indices)
+
+    def _stored_dtype(self) -> np.dtype[Any]:
+        """Return uint8 or uint16 if all have it, float32 for floats, else the smaller one that fits."""
+        arrays = [x for x, _ in self._pairs.values()]
+        dtypes = {x.dtype.newbyteorder("=") for x in arrays}
+        if dtypes <= {np.dtype(np.uint8), np.dtype(np.bool_)} or dtypes == {np.dtype(np.uint16)}:
+            return np.dtype(np.uint16 if np.dtype(np.uint16) in dtypes else np.uint8)
+        if any(dtype.kind == "f" for dtype in dtypes):
+            return np.dtype(np.float32)
+        extremes = [(int(values.min()), int(values.max())) for values in (x.values() for x in arrays)]
+        low, high = min(low for low, _ in extremes), max(high for _, high in extremes)
+        if low < 0 or high > 65535:
+            raise UserError(
+                "integer images of 0..255 or 0..65535",
+                f"{low}..{high} in {self._path}",
+                "Store them as uint8, uint16 or float32.",
+            )
+        return np.dtype(np.uint8 if high <= 255 else np.uint16)
+
+    def _class_names(self) -> list[str]:
+        labels = np.unique(np.concatenate(list(self._labels.values()))).tolist()
+        if labels != list(range(len(labels))):
+            raise UserError(
+                "classes numbered 0, 1, 2, ... without gaps",
+                f"{several(list(map(str, labels)), 8)} in the y arrays of {self._path}",
+                "Renumber them: numpy.unique(y, return_inverse=True)[1].",
+            )
+        known = set(self._labels["train"].tolist())
+        for split, values in self._labels.items():
+            if unknown := sorted(set(values.tolist()) - known):
+                raise UserError(
+                    f"the classes of y_train ({len(known)} of them) in every array",
+                    f"{several(list(map(str, unknown)), 8)} in {self._pairs[split][1].name} of {self._path}",
+                    "Add samples of these classes to x_train, or remove these.",
+                )
+        names = [str(label) for label in labels]
+        require_classes(names, str(self._path))
+        return names
+
+
+def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> None:
+    """Refuse arrays that are not images with targets, or that differ from the training set."""
+    images = len(x.shape) in (3, 4) and 0 not in x.shape and x.dtype.kind in "biuf"
+    channels_first = len(x.shape) == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4
+    kinds = {x.dtype.kind, train_x.dtype.kind}
+    for fulfilled, array, expected, action in (
+        (
+            images and not channels_first,
+            x,
+            "images of real numbers, shape [N, H, W] or [N, H, W, C] with channels last",
+            "Save numbers of that shape; numpy.moveaxis(x, 1, -1) moves the channels.",
+        ),
+        (
+            x.shape[1:] == train_x.shape[1:] and (len(kinds) == 1 or kinds == {"i", "u"}),
+            x,
+            f"images like x_train's, of shape {list(train_x.shape[1:])} and {train_x.dtype}",
+            "Store images of one shape and type.",
+        ),
+        (
+            y.shape[:1] == x.shape[:1]
+            and (_is_mask(x, y) or (y.dtype.kind in "biu" and y.shape[1:] in ((), (1,)))),
+            y,
+            f"for each row of {x.name} an integer class, or an integer mask of the images' height and width",
+            "Store the index of the class, numpy.argmax(y, axis=-1) of one-hot rows, as y.astype(int).",
+        ),
+        (
+            _is_mask(x, y) == _is_mask(train_x, train_y),
+            y,
+            "targets of the kind of y_train",
+            "Store all as classes, or all as masks.",
+        ),
+    ):
+        if not fulfilled:
+            received = f"{array.name} of shape {list(array.shape)}, {array.dtype}, in {array.path}"
+            raise UserError(expected, received, action)
+
+
+def _is_mask(x: NpzArray, y: NpzArray) -> bool:
+    size = x.shape[1:3]
+    return y.dtype.kind in "biu" and y.shape[1:] in (size, (*size, 1))
+
+
+class Digits:
+    """Source of the digits, with a class for each digit. Values 0..16 are stored unchanged."""
+
+    kind: Kind = "classes"
+    label = identity = "digits"
+    fingerprint = digest("digits", 1)
+
+    def __init__(self, argument: str | None, data: DataSettings) -> None:
+        if argument is not None:
+            raise UserError(
+                '"digits" without a count, since the set is fixed', f'"digits:{argument}"', 'Write "digits".'
+            )
+        refuse_unused(data, OF_FILES, "digits, which are arrays")
+        self._fit = Fit.of(data)
+
+    def contents(self) -> Contents:
+        size = self._fit.size or (8, 8)
+        return Contents(1797, (*size, 1), np.dtype(np.uint8), 1 / 16, None, {})
+
+    def rows(self) -> Iterator[Sample]:
+        with np.load(Path(__file__).with_name("digits.npz")) as digits:
+            images, classes = digits["images"], digits["classes"]
+        for values, target in zip(images, classes, strict=True):
+            yield self._fit.image(values[:, :, None]), int(target)
+
+    def class_names(self) -> list[str]:
+        return [str(digit) for digit in range(10)]
+
+
+SET = "set.npz"
+ALONE = "Load the set in Python with Keras alone, to see the whole error."
+NAMES = ("mnist", "fashion_mnist", "cifar10", "cifar100")
+FASHION = "T-shirt/top, Trouser, Pullover, Dress, Coat, Sandal, Shirt, Sneaker, Bag, Ankle boot"
+CIFAR10 = "airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck"
+CLASS_NAMES = {"fashion_mnist": FASHION, "cifar10": CIFAR10}
+"""Names of classes that `keras.datasets` gives only in its documentation."""
+
+
+class KerasSet:
+    """Source of a set of `keras.datasets`. Only `fetch` downloads files."""
+
+    kind: Kind = "classes"
+
+    def __init__(self, argument: str | None, data: DataSettings) -> None:
+        if argument not in NAMES:
+            raise UserError(
+                f"one of {', '.join(f'keras:{name}' for name in NAMES)}",
+                f"keras:{argument}" if argument else '"keras" without a name',
+                "Correct the name; `read(data)` of a task file may load any other set.",
+            )
+        self._name, self._data = argument, data
+        self.label, self.identity = f"keras-{argument}", f"keras:{argument}"
+        self.fingerprint = digest("public", self.identity, "2 ")
+        self._place = Path(str(data.cache)) / "downloads" / self.label
+
+    def fetch(self, downloading: Downloading = silently) -> None:
+        """Download and export the set, unless it is there; processes that need it wait for each other.
+
+        Raises:
+            UserError: If Keras is missing or cannot download it, or the cache is not writable or full.
+        """
+        if self._is_whole():
+            return
+        with locked(self._place) as alone:
+            if not self._is_whole():
+                with (
+                    downloading(self.identity, "samples"),
+                    new_folder(self._place, self._is_whole, alone=alone) as temporary,
+                ):
+                    ask_export(self._name, temporary)
+
+    def contents(self) -> Contents:
+        if not self._is_whole():
+            raise UserError(
+                "a downloaded data set",
+                f"{self.identity}, not downloaded to {self._place}",
+                "Run `scalestudy data prepare` on it or on the study, where there is a network.",
+            )
+        self._arrays = Npz(self._place / SET, self._data)
+        return self._arrays.contents()
+
+    def rows(self) -> Iterator[Sample]:
+        return self._arrays.rows()
+
+    def class_names(self) -> list[str]:
+        known = CLASS_NAMES.get(self._name)
+        return known.split(", ") if known else self._arrays.class_names()
+
+    def _is_whole(self) -> bool:
+        return (self._place / SET).is_file()
+
+
+def ask_export(name: str, folder: Path) -> None:
+    """Export a set in a process of its own.
+
+    Raises:
+        UserError: If Keras is missing, or cannot download the set.
+    """
+    answer = ask(modules.EXPORT, name, str(folder))
+    if answer.code:
+        raise UserError(f"keras:{name} from Keras", answer.end(), ALONE)
+
+
+def export(name: str, folder: Path) -> None:
+    """Write a set of `keras.datasets` as `set.npz`.
+
+    Raises:
+        UserError: If Keras is missing or cannot download the set.
+    """
+    try:
+        train, test = importlib.import_module(f"keras.datasets.{name}").load_data()
+    except Exception as error:  # Keras's downloader raises a plain Exception
+        raise UserError(
+            f"keras:{name} from keras.datasets",
+            f"{type(error).__name__}: {str(error)[:300]}",
+            "Run it where Keras is installed and there is a network, with the same `cache`; or put the file "
+            "into ~/.keras/datasets.",
+        ) from error
+    np.savez(folder / SET, x_train=train[0], y_train=train[1], x_test=test[0], y_test=test[1])
+
+
+def _export_without_gpus(name: str, folder: str) -> dict[str, Any]:
+    traits = engine_traits(installed_engine())
+    os.environ.update(process_environment(os.environ, traits, gpus=(), quiet=True).values)
+    export(name, Path(folder))
+    return {}
+
+
+if __name__ == "__main__":
+    answer(lambda _: _export_without_gpus(*sys.argv[1:]), f"keras:{sys.argv[1]} from Keras", lambda _: ALONE)

@@ -1,1 +1,0 @@
-"""Layouts of image folders. `find.py` lists them."""

@@ -1,0 +1,191 @@
+"""The interface between data sources and `prepare`, and parallel decoding of samples."""
+
+import hashlib
+import os
+import unicodedata
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+
+from scalestudy.config.settings import DataSettings
+from scalestudy.data.images.decode import DamagedFile
+from scalestudy.data.samples import Kind, Ranges, Sample, Size
+from scalestudy.data.sources.files import LeftOut
+from scalestudy.util.errors import UserError
+
+if TYPE_CHECKING:
+    from scalestudy.data.images.tiles import Tiling
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Contents of a source, known before any pixel is decoded.
+
+    Most attributes are those of `Prepared`. Others:
+
+    Attributes:
+        names: Names of the rows, for files their paths relative to the source's `identity`; or None.
+        groups: Group of each row (tiles of an image, images of a patient), which a split keeps together.
+        sizes: Height and width of each image.
+        pages: Number of pages of each row, if rows are yet to be cut (`locate.Cut`).
+    """
+
+    count: int
+    input_shape: tuple[int, int, int]
+    dtype: np.dtype[Any]
+    scale: float
+    names: list[str] | None
+    given: Ranges
+    ignore: int | None = None
+    groups: list[str] | None = None
+    sizes: list[Size] | None = None
+    pages: list[int] | None = None
+    tiling: "Tiling | None" = None
+    formats: str | None = None
+    size_counts: "list[tuple[Size, int, str]] | None" = None
+
+
+@dataclass(frozen=True)
+class SourceFindings:
+    """Findings of a source. `left_out` is known at once, the others after all rows were read.
+
+    Attributes:
+        left_out: Files that are skipped.
+        damaged: Damaged files, which are skipped.
+        understood: How the layout was interpreted, in words; may be empty.
+        remarks: Sentences about the processing of images that a user should know.
+    """
+
+    left_out: tuple[LeftOut, ...] = ()
+    damaged: tuple[DamagedFile, ...] = ()
+    understood: str = ""
+    remarks: tuple[str, ...] = ()
+
+
+OnProgress = Callable[[int, int], None]
+"""Called with the samples done and all samples."""
+
+
+class Downloading(Protocol):
+    """A display for the progress of a download."""
+
+    def __call__(
+        self, what: str, unit: str = "samples"
+    ) -> AbstractContextManager[Callable[[int, int], None]]:
+        """Return a context with a function (done, total) that shows the progress of `what`."""
+
+
+def silently(what: str, unit: str = "samples") -> AbstractContextManager[Callable[[int, int], None]]:
+    """Show no progress."""
+    return nullcontext(lambda done, total: None)
+
+
+class Source(Protocol):
+    """A source of samples. `label` is for display, `identity` and `fingerprint` are for the cache.
+
+    It may also have `fetch(downloading)`, which downloads its files before `contents`, and `findings()`.
+    """
+
+    kind: Kind
+    label: str
+    identity: str
+    fingerprint: str
+
+    def contents(self) -> Contents:
+        """Read headers only; refuse images that do not fit into one array."""
+
+    def rows(self) -> Iterator[Sample]:
+        """Yield all samples in the order train, validation, test. Called once, after `contents`."""
+
+    def class_names(self) -> list[str]:
+        """Return class names in the order of the indices. Called after `rows` is exhausted."""
+
+
+def findings_of(source: Any) -> SourceFindings:
+    """Return the source's `findings()`; empty if it has no such method."""
+    findings: SourceFindings = source.findings() if hasattr(source, "findings") else SourceFindings()
+    return findings
+
+
+def side_by_side(function: Callable[[Item], Outcome], items: Iterable[Item]) -> Iterator[Outcome]:
+    """Yield `function(item)` in order, computed by a few threads that run a few items ahead."""
+    threads = min(4, len(os.sched_getaffinity(0)))
+    pool, pending = ThreadPoolExecutor(threads, "decode"), deque[Future[Outcome]]()
+    try:
+        for item in items:
+            pending.append(pool.submit(function, item))
+            if len(pending) > 2 * threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def digest(*parts: object) -> str:
+    """Return the SHA-256 of the parts' representations, with separators."""
+    return hashlib.sha256("\0".join(repr(part) for part in parts).encode()).hexdigest()
+
+
+def files_digest(root: Path, files: Iterable[Path]) -> str:
+    """Return the SHA-256 of the files' relative names, sizes and modification times (nanoseconds)."""
+    stats = ((file.relative_to(root).as_posix(), file.stat()) for file in files)
+    return digest(*((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))
+
+
+def require_two(count: int, where: str) -> None:
+    """Refuse a set that cannot be split into training and validation samples."""
+    if count < 2:
+        expected = "at least 2 samples, one to train on and one to validate on"
+        raise UserError(expected, f"{count} in {where}", "Add samples, or name another source.")
+
+
+def require_classes(names: list[str], where: str) -> None:
+    """Refuse a set with fewer than two classes."""
+    if len(names) < 2:
+        received = f"only class {names[0] if names else 'none'!r} in {where}"
+        raise UserError("samples of at least 2 classes", received, "Add samples of another class.")
+
+
+def refuse_alike(names: Iterable[str], where: str) -> None:
+    """Refuse classes whose names look the same, since they are one to people."""
+    seen: dict[str, str] = {}
+    for name in names:
+        letters = unicodedata.normalize("NFC", name)
+        shown = " ".join("".join(each for each in letters if unicodedata.category(each) != "Cf").split())
+        if (other := seen.setdefault(shown, name)) != name:
+            raise UserError(
+                "classes whose names differ in more than spaces and the form of their letters",
+                f"{other!a} and {name!a} in {where}",
+                "Give them one name, or names that look different.",
+            )
+
+
+COLUMNS = ("file_column", "label_column", "mask_column", "split_column", "group_column")
+"""Keys of [data] for tables."""
+OF_FILES = ("images", "masks", "label_pattern", "group_pattern", "colours", "value_range", *COLUMNS)
+"""Keys of [data] for images in files."""
+
+
+def refuse_unused(data: DataSettings, keys: Iterable[str], what: str) -> None:
+    """Refuse keys that the source does not use; `what` describes the source in the message.
+
+    Raises:
+        UserError: If one of `keys` is set.
+    """
+    given = [key for key in keys if getattr(data, key) is not None]
+    if given:
+        raise UserError(
+            f"keys under [data] that apply to {what}",
+            " and ".join(f"`{key}`" for key in given),
+            "Remove the key, or name a source or a `layout` that uses it.",
+        )

@@ -1,0 +1,376 @@
+"""Decode a source once, into rows on disk that all workers of a node share.
+
+Files are written into a temporary folder, which is renamed when complete.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from scalestudy.config.settings import DataSettings, LaunchSettings
+from scalestudy.data.images.form import stored_as
+from scalestudy.data.samples import IGNORE, Array, Kind
+from scalestudy.data.sources.custom import CustomSource
+from scalestudy.data.sources.files import LeftOut
+from scalestudy.data.sources.locate import cache_folder, find_source, folder_of
+from scalestudy.data.sources.source import (
+    Contents,
+    Downloading,
+    OnProgress,
+    Source,
+    digest,
+    findings_of,
+    side_by_side,
+    silently,
+)
+from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, Storage
+from scalestudy.data.store.row_files import ArrayFile, RowsFile, encode, locked, new_folder
+from scalestudy.hardware.memory import memory_limit
+from scalestudy.util import units
+from scalestudy.util.errors import UserError
+from scalestudy.util.files import write_atomically
+
+DAMAGED_FILES = "damaged.txt"
+"""File of a prepared set that lists all damaged files; meta.json has the first of each kind of damage."""
+
+
+class SampleRow(NamedTuple):
+    """A sample as stored: input [H, W, C], target [H, W] or [1], and the file of the image."""
+
+    image: Array
+    target: Array
+    file: Path | None
+
+
+def bytes_of(kind: Kind, contents: Contents) -> int:
+    """Return an upper bound for the bytes of the set's arrays on disk."""
+    pixels = contents.input_shape[0] * contents.input_shape[1]
+    one = pixels * contents.input_shape[2] * contents.dtype.itemsize + (pixels if kind == "masks" else 4)
+    return contents.count * one + 1_000_000
+
+
+def write_set(
+    source: Source,
+    contents: Contents,
+    folder: Path,
+    on_progress: OnProgress | None,
+    storage: Storage = "arrays",
+) -> None:
+    """Write the rows and the manifest of a source into an empty folder.
+
+    Raises:
+        UserError: If the source is damaged, or its samples differ from its announcement or cannot be stored.
+        OSError: If the folder is not writable or full.
+    """
+    masks = source.kind == "masks"
+    target_shape, target_dtype = contents.input_shape[:2] if masks else (), np.dtype("u1" if masks else "i4")
+    done = highest = 0
+    ignore = contents.ignore
+
+    def rows() -> Iterator[SampleRow]:
+        nonlocal done, highest, ignore
+        for image, target in source.rows():
+            row_name = contents.names[done] if contents.names and done < contents.count else None
+            name = f"{row_name or f'sample {done}'} of {source.identity}"
+            pixels = _stored(image, contents.input_shape, contents.dtype, name)
+            classes = _stored(np.asarray(target), target_shape, target_dtype, f"the target of {name}")
+            if classes.min() < 0:
+                raise UserError(
+                    "classes numbered from 0", f"{name}, of class {classes.min()}", "Renumber the classes."
+                )
+            counted = classes
+            if masks and classes.max() == IGNORE:  # padding, or ignored in masks
+                counted, ignore = classes[classes != IGNORE], IGNORE
+            highest = max(highest, int(counted.max(initial=0)))
+            done += 1
+            yield SampleRow(pixels, classes, None if row_name is None else Path(source.identity, row_name))
+            if on_progress is not None:
+                on_progress(done, contents.count)
+
+    with ExitStack() as files:
+
+        def column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayFile | RowsFile:
+            # Classes are always stored as an array: they are small.
+            file: ArrayFile | RowsFile
+            if storage == "encoded" and shape:
+                file = RowsFile(folder, name)
+            else:
+                file = ArrayFile(folder, name, (contents.count, *shape), dtype)
+            files.callback(file.close)
+            return file
+
+        inputs = column("inputs", contents.input_shape, contents.dtype)
+        targets = column("targets", target_shape, target_dtype)
+        for image, target in side_by_side(_encoded, rows()) if storage == "encoded" else map(_plain, rows()):
+            inputs.write(image)
+            targets.write(target)
+        digests = inputs.finish() | targets.finish()
+    names = source.class_names()
+    if done != contents.count or highest >= len(names):  # a source of another package may be wrong
+        raise UserError(
+            f"{contents.count} samples of {len(names)} classes, as announced by the source",
+            f"{done} samples with classes up to {highest} from {source.identity}",
+            "Correct the source.",
+        )
+    findings = findings_of(source)
+    damaged = sorted(f"{file.reason}\t{file.received}\n" for file in findings.damaged)
+    if damaged:
+        write_atomically(folder / DAMAGED_FILES, "".join(damaged))
+    Prepared(
+        path=folder,
+        source=source.identity,
+        fingerprint=source.fingerprint,
+        kind=source.kind,
+        count=contents.count,
+        input_shape=contents.input_shape,
+        dtype=contents.dtype,
+        scale=contents.scale,
+        ignore=ignore,
+        class_names=names,
+        given=contents.given,
+        names=contents.names,
+        groups=contents.groups,
+        remarks=findings.remarks,
+        formats=contents.formats,
+        size_counts=contents.size_counts,
+        tiling=contents.tiling,
+        storage=storage,
+        arrays=digests,
+        bytes={name: (folder / name).stat().st_size for name in digests},
+        left_out=findings.left_out,
+        understood=findings.understood,
+    ).write()
+
+
+def _plain(row: SampleRow) -> tuple[Any, Any]:
+    return row.image.data, row.target.data
+
+
+def _encoded(row: SampleRow) -> tuple[Any, Any]:
+    file = None
+    if row.file is not None:
+        with suppress(OSError):  # `encode` keeps the file only if it decodes to the image
+            file = row.file.read_bytes()
+    return encode(row.image, file), row.target.data if row.target.ndim == 1 else encode(row.target)
+
+
+def _stored(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Array:
+    if array.shape != shape:
+        raise UserError(
+            f"samples of the shape {list(shape)} that the source announced",
+            f"{name} of shape {list(array.shape)}",
+            "Run again if the file has just changed; otherwise correct the source.",
+        )
+    return np.ascontiguousarray(stored_as(array, dtype, name))
+
+
+_TASKS = {"masks": ', such as task = "unet"', "classes": ', such as task = "cnn"'}
+_HOLDS = {
+    "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
+    "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
+    "custom": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
+}
+AT_WORK = 12
+"""Maximum number of samples in memory while a set is prepared."""
+_NO_CONTENT = {"source", "read", "image_size", "seed", "storage", "cache", "validation", "folds", "fold"}
+"""Keys of [data] that are part of the source's identity, or do not change the stored data."""
+
+
+def chosen(storage: Literal["auto", "arrays", "encoded"], needed: int, cache: Path) -> Storage:
+    """Choose the storage of a new set from `needed`, the bytes of its arrays.
+
+    "auto" means arrays, unless they exceed the memory limit of this process or the free disk space of
+    `cache`. The folder `cache` need not exist.
+    """
+    if storage != "auto":
+        return storage
+    existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    return "arrays" if needed <= min(memory_limit(), shutil.disk_usage(existing).free) else "encoded"
+
+
+@dataclass(frozen=True)
+class PlannedSet:
+    """A data set, prepared or not: its settings, its source, and its folder for each possible storage."""
+
+    data: DataSettings
+    base: Path
+    source: Source
+    folders: dict[Storage, Path]
+    """Arrays come first for "auto"."""
+
+    @property
+    def _cache(self) -> Path:
+        return next(iter(self.folders.values())).parent
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Files that `prepare` would skip. No image is read."""
+        return findings_of(self.source).left_out
+
+    def prepared(self) -> Prepared | None:
+        """Return the set if `prepare` has made it, else None. Writes nothing."""
+        found = map(Prepared.find, self.folders.values())
+        return next((ready for ready in found if ready is not None), None)
+
+    def predicted_bytes(self) -> tuple[int, Storage]:
+        """Predict the size and storage of the set from image headers, without decoding.
+
+        Returns:
+            Bytes of the set as arrays, and the storage (encoded rows take less). The size is 0 for data that
+            a task reads itself, since it is unknown.
+
+        Raises:
+            UserError: If its images do not fit into one array.
+        """
+        if self.source.kind == "custom":
+            return 0, "arrays"
+        needed = _needed(self.source, self.source.contents())
+        return needed, chosen(self.data.storage, needed, self._cache)
+
+    def fetch(self, downloading: Downloading = silently) -> None:
+        """Download the files of a public data set, unless it is already prepared.
+
+        Raises:
+            UserError: If it cannot be downloaded.
+        """
+        if self.prepared() is None:
+            _fetch(self.source, downloading)
+
+    def prepare(
+        self, on_progress: OnProgress | None = None, within: float = LaunchSettings().progress_timeout
+    ) -> Prepared:
+        """Prepare the set, or return it at once if it is already prepared.
+
+        Args:
+            on_progress: Called with (samples done, total samples) while preparing.
+            within: Maximum seconds between two samples of a user's `read`.
+
+        Raises:
+            UserError: If the source is damaged (the message names the file), or if the disk is full. No
+                partial folder is left.
+        """
+        ready, source = self.prepared(), self.source
+        if ready is not None:
+            return ready
+        _fetch(source, silently)
+        contents = None if isinstance(source, CustomSource) else source.contents()
+        needed = _needed(source, contents) if contents is not None else 0
+        storage = chosen(self.data.storage, needed, self._cache) if contents is not None else "arrays"
+        folder = self.folders[storage]
+        with locked(folder) as alone:
+            ready = Prepared.find(folder)
+            if ready is not None:  # another process finished it while this one waited for the lock
+                return ready
+            with new_folder(folder, lambda: Prepared.find(folder) is not None, alone=alone) as temporary:
+                if storage == "arrays":  # the size of encoded rows is not known in advance
+                    _require_space(folder.parent, needed)
+                if contents is not None:
+                    write_set(source, contents, temporary, on_progress, storage)
+                elif isinstance(source, CustomSource):
+                    source.write(temporary, on_progress, within)
+                if find_source(self.data, base=self.base).fingerprint != source.fingerprint:
+                    raise UserError(
+                        "a data set that does not change while it is prepared",
+                        f"{source.identity}, in which files were added, removed or changed",
+                        "Run again when nothing changes it any more.",
+                    )
+            return Prepared.open(folder)
+
+
+def prepare(
+    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path("."), **how: Any
+) -> Prepared:
+    """Prepare a data set: `PlannedSet.prepare` of `find_set`."""
+    return find_set(data, task_kind=task_kind, base=base).prepare(**how)
+
+
+def find_prepared(
+    data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")
+) -> Prepared | None:
+    """Return a data set if it is prepared, else None: `PlannedSet.prepared` of `find_set`."""
+    return find_set(data, task_kind=task_kind, base=base).prepared()
+
+
+def _needed(source: Source, contents: Contents) -> int:
+    """Return the bytes of the set's arrays.
+
+    Raises:
+        UserError: If the samples that are decoded in parallel do not fit into memory.
+    """
+    needed = bytes_of(source.kind, contents)
+    height, width, channels = contents.input_shape
+    if AT_WORK * height * width * channels * contents.dtype.itemsize > memory_limit():
+        raise UserError(
+            f"samples of which {AT_WORK} fit into {units.size(memory_limit())} of memory",
+            f"{source.identity} of {height:,} x {width:,} x {channels} {contents.dtype}",
+            "Choose a smaller `image_size` under [data], or cut images with `tile`.",
+        )
+    return needed
+
+
+def _require_space(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise UserError(
+            f"{units.size(needed)} of free disk space for the prepared data set",
+            f"{units.size(free)} in {folder}",
+            "Free some space, set another `cache`, or choose a smaller `image_size` under [data].",
+        )
+
+
+def find_set(data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")) -> PlannedSet:
+    """Find the source of a data set, and the folders that `PlannedSet.prepare` would make. No image is read.
+
+    A kind of data other than `task_kind` is refused. Relative paths begin at `base`, the folder of the study
+    file.
+
+    Raises:
+        UserError: If the source is missing or of the wrong kind, or its layout is ambiguous.
+    """
+    source = find_source(data, base=base)
+    if task_kind is not None and source.kind != task_kind:
+        needed, action = _HOLDS[task_kind]
+        raise UserError(
+            f"{needed}, which the task needs",
+            f"{data.source}, which holds {_HOLDS[source.kind][0]}",
+            f"{action}, or choose a task for {_HOLDS[source.kind][0]}{_TASKS.get(source.kind, '')}.",
+        )
+    cache = cache_folder(data.cache, base)
+    root = folder_of(str(data.source), base)
+    # A cache inside the source would be read as part of it, or be moved along with it.
+    if root is not None and Path(os.path.realpath(cache)).is_relative_to(root):
+        raise UserError(
+            "a cache folder outside the source",
+            f"the cache {cache} in {root}",
+            "Set another `cache` under [data].",
+        )
+    # Leave out keys at their default, so that a new key does not change the folders of existing sets.
+    keys = data.model_dump(mode="json", exclude=_NO_CONTENT, exclude_defaults=True)
+    identity = (
+        PREPARED_SCHEMA,
+        source.kind,
+        source.identity,
+        source.fingerprint,
+        data.image_size,
+        *sorted(keys.items()),
+    )
+    label = re.sub(r"[^A-Za-z0-9._-]+", "-", source.label)[:40]
+    storages: tuple[Storage, ...] = ("arrays", "encoded") if data.storage == "auto" else (data.storage,)
+    digests = {
+        storage: digest(*identity, *(() if storage == "arrays" else (storage,))) for storage in storages
+    }
+    folders = {storage: cache / f"{label}-{text[:16]}" for storage, text in digests.items()}
+    return PlannedSet(data, base, source, folders)
+
+
+def _fetch(source: Source, downloading: Downloading) -> None:
+    """Download a source's files; most sources have no `fetch`."""
+    if hasattr(source, "fetch"):
+        source.fetch(downloading)

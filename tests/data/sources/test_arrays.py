@@ -1,0 +1,319 @@
+"""An .npz file with the array names of Keras."""
+
+import os
+import pickle
+import struct
+import sys
+import threading
+import zipfile
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from data_settings import data_of
+from scalestudy.data.sources import arrays
+from scalestudy.data.sources.arrays import NAMES, KerasSet, NpzArray, export
+from scalestudy.data.store.preparation import locked, prepare
+from scalestudy.util.errors import UserError
+
+DRAW = np.random.default_rng(0)
+
+
+def images(count, dtype=np.uint8, shape=(5, 7)):
+    return DRAW.integers(0, 256, (count, *shape)).astype(dtype)
+
+
+@pytest.fixture
+def npz(tmp_path):
+    def npz(**arrays):
+        np.savez_compressed(tmp_path / "set.npz", **arrays)
+        return tmp_path / "set.npz"
+
+    return npz
+
+
+def test_classes_with_a_test_set(npz, ready):
+    x, y = images(9), np.arange(9) % 3
+    prepared = ready(npz(x_train=x[:6], y_train=y[:6], x_test=x[6:], y_test=y[6:, None]))
+    assert prepared.kind == "classes"
+    assert prepared.given == {"train": (0, 6), "test": (6, 9)}
+    assert (prepared.inputs[:, :, :, 0] == x).all()
+    assert prepared.targets.tolist() == y.tolist()
+    assert prepared.class_names == ("0", "1", "2")
+    assert prepared.scale == 1 / 255
+
+
+@pytest.mark.parametrize("suffix", ["val", "valid", "validation"])
+def test_a_validation_set_comes_after_the_training_set(npz, ready, suffix):
+    y = np.array([0, 1, 0])
+    prepared = ready(npz(**{f"x_{suffix}": images(3), f"y_{suffix}": y, "x_train": images(3), "y_train": y}))
+    assert prepared.given == {"train": (0, 3), "validation": (3, 6)}
+
+
+@pytest.mark.parametrize("trailing", [(), (1,)])
+def test_targets_of_the_images_shape_are_masks(npz, ready, trailing):
+    masks = (images(4) > 99).astype(np.uint8) * 255
+    prepared = ready(npz(x_train=images(4, shape=(5, 7, 3)), y_train=masks.reshape(4, 5, 7, *trailing)))
+    assert prepared.kind == "masks"
+    assert prepared.input_shape == (5, 7, 3)
+    assert (prepared.targets == masks // 255).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stored", "scale"),
+    [
+        (np.uint16, np.uint16, 1 / 65535),
+        (np.int64, np.uint8, 1 / 255),
+        (np.float64, np.float32, 1.0),
+        (np.bool_, np.uint8, 1.0),
+    ],
+)
+def test_each_type_keeps_its_depth(npz, ready, dtype, stored, scale):
+    x = images(4, dtype)
+    prepared = ready(npz(x_train=x, y_train=[0, 1, 0, 1]))
+    assert (prepared.inputs.dtype, prepared.scale) == (stored, scale)
+    assert (prepared.inputs[..., 0] == x).all()
+
+
+def test_an_image_size_pads_masks_with_what_is_ignored(npz, ready, tmp_path):
+    path = npz(x_train=images(2), y_train=np.ones((2, 5, 7), int) * [[[0]], [[1]]])
+    prepared = ready(path, image_size=(7, 7))
+    assert prepared.ignore == 255
+    assert (prepared.targets[:, 0] == 255).all()
+
+
+TWO = {"x_train": images(2), "y_train": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "named"),
+    [
+        ({"x_test": images(2), "y_test": [0, 1]}, "x_test"),
+        ({"x_train": images(2)}, "x_train"),
+        ({"x_train": images(3), "y_train": [0, 1]}, "y_train of shape [2]"),
+        ({"x_train": images(3), "y_train": np.eye(3, dtype=int)}, "y_train of shape [3, 3]"),
+        ({"x_train": images(2), "y_train": [0.0, 1.0]}, "y_train of shape [2], float64"),
+        ({"x_train": images(2, shape=(3, 9, 9)), "y_train": [0, 1]}, "x_train of shape [2, 3, 9, 9]"),
+        ({"x_train": images(3), "y_train": [0, 1, 3]}, "0, 1, 3"),
+        ({"x_train": images(3), "y_train": [0, 0, 0]}, "'0'"),
+        ({"x_train": images(3), "y_train": [0, 1, -1]}, "-1, 0, 1"),
+        ({"x_train": np.full((2, 4, 4), np.nan), "y_train": [0, 1]}, "x_train[0]"),
+        ({"x_train": np.full((2, 4, 4), 1e39), "y_train": [0, 1]}, "1e+39"),
+        ({"x_train": images(2) * 1j, "y_train": [0, 1]}, "complex128"),
+        ({"x_train": images(0), "y_train": np.zeros(0, int)}, "x_train of shape [0, 5, 7]"),
+        ({"x_train": images(2), "y_train": np.array([0, 2**64 - 1], np.uint64)}, f"0..{2**64 - 1}"),
+        ({**TWO, "x_test": images(2), "y_test": [1, 2]}, "2 in y_test"),
+        ({**TWO, "x_test": images(2) > 9, "y_test": [0, 1]}, "x_test of shape [2, 5, 7], bool"),
+        ({**TWO, "x_test": images(2, shape=(4, 4)), "y_test": [0, 1]}, "x_test of shape [2, 4, 4]"),
+        ({**TWO, "x_test": images(2), "y_test": images(2)}, "y_test of shape [2, 5, 7]"),
+        ({"x_train": images(2), "y_train": np.full((2, 5, 7), 2**64 - 1, np.uint64)}, "y_train[0]"),
+        ({"x_train": images(2), "y_train": np.full((2, 5, 7), 9)}, "y_train[0]"),
+        ({"x_train": images(2, int) - 300, "y_train": [0, 1]}, "-"),
+        ({"x_train": images(1), "y_train": [0]}, "1 in"),
+        ({"x_train": images(2), "y_train": np.empty(2, object)}, "y_train"),
+    ],
+)
+def test_other_arrays_are_refused(npz, ready, arrays, named):
+    path = npz(**arrays)
+    with pytest.raises(UserError) as refused:
+        ready(path)
+    assert named in refused.value.received
+    assert str(path) in refused.value.received
+
+
+def test_other_members_are_left_out(npz, ready):
+    prepared = ready(npz(x_train=images(3), y_train=[0, 1, 0], weights=np.ones(3)))
+    assert [(group.count, group.names) for group in prepared.left_out] == [(1, ("weights",))]
+
+
+Y = np.array([0, 1, 0, 1])
+X = np.arange(4 * 5 * 7, dtype=np.uint8).reshape(4, 5, 7)
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """Write an .npz file with raw members."""
+
+    def archive(members, method=zipfile.ZIP_STORED):
+        with zipfile.ZipFile(tmp_path / "set.npz", "w", method) as file:
+            for name, data in members.items():
+                file.writestr(name, data)
+        return tmp_path / "set.npz"
+
+    return archive
+
+
+def npy(shape, descr="|u1", data=b"", fortran=False):
+    header = f"{{'descr': {descr!r}, 'fortran_order': {fortran}, 'shape': {shape}, }}"
+    return claimed(header) + data
+
+
+def claimed(header):
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
+
+
+def refusal(path, name="x_train"):
+    with pytest.raises(UserError) as refused:
+        NpzArray(path, name)
+    assert str(path) in refused.value.received
+    return refused.value.received
+
+
+@pytest.mark.parametrize("shape", [(10**12, 1024), (10**30,), (4, 5, 8), (-4, -35)])
+@pytest.mark.parametrize("fortran", [False, True])
+def test_a_header_that_claims_another_size_is_refused(archive, shape, fortran):
+    path = archive({"x_train.npy": npy(shape, data=X.tobytes(), fortran=fortran)})
+    with pytest.raises(UserError, match="x_train"):
+        NpzArray(path, "x_train").values()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "(" * 4000,
+        "{" + "'a': 1," * 900 + "}",
+        "{'descr': 'O9', 'shape': 1}",
+        "\x00\xff",
+        "__import__('os')",
+    ],
+)
+def test_a_header_that_is_none_is_refused(archive, header):
+    assert "x_train: " in refusal(archive({"x_train.npy": claimed(header)}))
+
+
+@pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"\x93NUMPY\x09\x00", b"no array"])
+def test_a_member_that_is_no_array_is_refused(archive, data):
+    refusal(archive({"x_train.npy": data}))
+
+
+def test_a_pickle_is_never_loaded(archive, tmp_path):
+    class Harm:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "harm"),)
+
+    body = pickle.dumps(Harm())
+    assert "Python objects" in refusal(archive({"x_train.npy": npy((1,), "|O", body)}))
+    path = archive({"x_train.npy": body})
+    refusal(path)
+    assert not (tmp_path / "harm").exists()
+
+
+def test_names_that_climb_out_of_the_archive_are_not_extracted(archive, ready, tmp_path):
+    members = {"x_train.npy": npy((4, 5, 7), data=X.tobytes()), "y_train.npy": npy((4,), data=b"\0\1\0\1")}
+    path = archive({"../../x_train.npy": b"harm", "/tmp/y_train.npy": b"harm", **members})
+    prepared = ready(path)
+    assert (prepared.inputs[..., 0] == X).all()
+    assert prepared.left_out[0].names == ("../../x_train", "/tmp/y_train")
+
+
+def test_a_member_that_ends_early_or_is_changed_is_named(archive):
+    path = archive({"x_train.npy": npy((4, 5, 7), data=X.tobytes())})
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(X.tobytes()[:20], bytes(20)))
+    with pytest.raises(UserError, match="x_train: Bad CRC-32"):
+        NpzArray(path, "x_train").values()
+
+
+def test_fortran_order_gives_the_same_rows(archive):
+    path = archive({"x.npy": npy((4, 5, 7), data=X.tobytes(order="F"), fortran=True)})
+    assert (NpzArray(path, "x").values() == X).all()
+
+
+IMAGES, CLASSES = np.arange(14 * 64, dtype=np.uint8).reshape(14, 8, 8), np.arange(14, dtype=np.uint8) % 10
+
+
+class Exports:
+    """Takes the place of the process with Keras: counts its exports, and can fail."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.error: Exception | None = None
+
+    def __call__(self, name, folder):
+        self.count += 1
+        export(name, folder)
+        if self.error:
+            raise self.error
+
+
+@pytest.fixture
+def exports(monkeypatch):
+    given = SimpleNamespace(load_data=lambda: ((IMAGES[:11], CLASSES[:11]), (IMAGES[11:], CLASSES[11:])))
+    monkeypatch.setitem(sys.modules, "keras.datasets.fashion_mnist", given)
+    exports = Exports()
+    monkeypatch.setattr(arrays, "ask_export", exports)
+    return exports
+
+
+@pytest.fixture
+def source(tmp_path, exports):
+    """Create the source anew, as each command does."""
+    return lambda: KerasSet("fashion_mnist", data_of("keras:fashion_mnist", cache=tmp_path / "cache"))
+
+
+def left_in(source) -> list[str]:
+    return sorted(entry.name for entry in source._place.parent.iterdir() if entry.suffix != ".lock")
+
+
+def test_a_set_is_exported_once(source, exports):
+    first, again = source(), source()
+    first.fetch()
+    again.fetch()
+    assert exports.count == 1
+    assert again.contents().count == len(list(again.rows())) == 14
+    assert again.fingerprint == first.fingerprint
+    assert left_in(first) == ["keras-fashion_mnist"]
+
+
+@pytest.mark.parametrize("error", [UserError("a", "b", "c"), OSError(28, "No space left on device")])
+def test_a_failure_leaves_nothing(source, exports, error):
+    exports.error = error
+    with pytest.raises(UserError):
+        source().fetch()
+    assert left_in(source()) == []
+    exports.error = None
+    source().fetch()
+    assert left_in(source()) == ["keras-fashion_mnist"]
+
+
+def test_a_set_without_its_file_is_exported_again(source, exports):
+    source().fetch()
+    (source()._place / "set.npz").unlink()
+    with pytest.raises(UserError):
+        source().contents()
+    source().fetch()
+    assert exports.count == 2
+    assert source().contents().count == 14
+
+
+def test_two_processes_export_a_set_once(source, exports):
+    with locked(source()._place):
+        waiting = threading.Thread(target=source().fetch)
+        waiting.start()
+        source()._place.mkdir()
+        exports("fashion_mnist", source()._place)
+    waiting.join()
+    assert exports.count == 1
+
+
+@pytest.mark.parametrize("argument", [None, "", "imdb"])
+def test_other_names_are_refused(argument, tmp_path):
+    with pytest.raises(UserError) as refused:
+        KerasSet(argument, data_of("keras", cache=tmp_path))
+    assert all(f"keras:{name}" in refused.value.expected for name in NAMES)
+
+
+def test_a_set_is_read_from_its_arrays(tmp_path, exports):
+    made = prepare(data_of("keras:fashion_mnist", cache=tmp_path / "cache"))
+    assert made.given == {"train": (0, 11), "test": (11, 14)}
+    np.testing.assert_array_equal(made.inputs[:, :, :, 0], IMAGES)
+    np.testing.assert_array_equal(made.targets, CLASSES)
+    assert (made.class_names[0], made.class_names[9]) == ("T-shirt/top", "Ankle boot")
+
+
+def test_a_set_that_keras_cannot_download_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "keras.datasets.mnist", SimpleNamespace())
+    with pytest.raises(UserError, match=r"keras:mnist from keras\.datasets"):
+        export("mnist", tmp_path)
