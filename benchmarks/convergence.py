@@ -100,7 +100,7 @@ def draw(done: list[dict[str, Any]], file: Path) -> None:
     import altair as alt
 
     from scalestudy.report.figure import Picture, colour_and_shape, data, figure
-    from scalestudy.report.series import workers
+    from scalestudy.report.figure_data import workers
 
     linear = [run for run in done if run["rule"] == "linear"]
     names = {"fresh": "computed afresh", "moving": "moving"}

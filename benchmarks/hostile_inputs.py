@@ -49,13 +49,13 @@ def warm() -> None:
     """Import once, for all forks, what the commands import, except modules that start threads."""
     import polars  # noqa: F401
 
-    from scalestudy.analysis import read  # noqa: F401
+    from scalestudy.analysis import findings  # noqa: F401
     from scalestudy.app import prepare, run, survey  # noqa: F401
     from scalestudy.cli import points_table, terminal_listener  # noqa: F401
     from scalestudy.data.sources import arrays, folders  # noqa: F401
     from scalestudy.features.check import check  # noqa: F401
     from scalestudy.plugins.launchers import LAUNCHERS
-    from scalestudy.report import terminal as table  # noqa: F401
+    from scalestudy.report import study_document  # noqa: F401
 
     for name in LAUNCHERS.names():
         LAUNCHERS.get(name)

@@ -26,17 +26,16 @@ import altair as alt
 import numpy as np
 
 import scalestudy
-from scalestudy.analysis.blocks import contrast
-from scalestudy.analysis.critical_batch import fit_critical_batch
 from scalestudy.analysis.findings import Findings, analyse
+from scalestudy.analysis.larger_batch import fit_critical_batch
 from scalestudy.analysis.runs import Run
-from scalestudy.analysis.statistics import geometric_mean
+from scalestudy.analysis.statistics import contrast, geometric_mean
 from scalestudy.app.survey import request_of
 from scalestudy.config.template import toml_line
 from scalestudy.features.recipe.page import in_words
 from scalestudy.features.recipe.run import DIVERGED, RUNGS, SEEDS, plan, search_recipe
 from scalestudy.report.figure import Picture, colour_and_shape, data, figure
-from scalestudy.report.format import with_interval
+from scalestudy.report.number_format import with_interval
 
 RULE, LEARNS_FROM = "train.learning_rate_scaling", 8
 """The swept key, and the largest number of workers to which the critical batch is fitted."""

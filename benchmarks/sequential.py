@@ -21,7 +21,7 @@ from scalestudy.analysis.decision import Decision, decide
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.next_runs import Batch, Known, Limits, next_runs
 from scalestudy.analysis.runs import Key, Run, grouped, key_of
-from scalestudy.analysis.table import rows_of
+from scalestudy.analysis.study_table import rows_of
 from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.store.records import Outcome, Timing
 

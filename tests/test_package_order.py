@@ -116,7 +116,7 @@ def test_the_core_works_without_features(tmp_path):
         file.write_text("".join(line for line in lines if '"scalestudy.features.' not in line))
     program = (
         "import scalestudy.worker\n"
-        "from scalestudy.analysis.read import read_study\n"
+        "from scalestudy.analysis.findings import read_study\n"
         "from scalestudy.cli import main\n"
         "from scalestudy.report.formats import sections\n"
         "from scalestudy.store.study_folder import StudyFolder\n"

@@ -7,15 +7,14 @@ missing studies stay as they are; the published table comes with the package and
 import sys
 from pathlib import Path
 
-from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.read import read_study
+from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.features.diagnose.records import diagnoses
 from scalestudy.features.diagnose.section import waterfall
 from scalestudy.features.imported.gather import NAME, published_findings
 from scalestudy.features.proposal.page import propose
 from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.figure import Figure, Picture
-from scalestudy.report.models_section import time_figure
+from scalestudy.report.sections import time_figure
 from scalestudy.report.study_document import figures
 from scalestudy.report.write_document import write_document
 from scalestudy.store.study_folder import StudyFolder

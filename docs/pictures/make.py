@@ -6,7 +6,7 @@ import altair as alt
 
 from scalestudy.features.imported.gather import NAME, published_findings
 from scalestudy.report.figure import Figure, Picture, colour_and_shape, data, figure
-from scalestudy.report.series import workers
+from scalestudy.report.figure_data import workers
 
 FILE = Path(__file__).with_name(f"{NAME}.svg")
 STRATEGIES = {"native": "TensorFlow", "horovod": "Horovod"}

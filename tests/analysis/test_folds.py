@@ -9,7 +9,7 @@ import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.remaining import remaining
 from scalestudy.analysis.runs import key_of
-from scalestudy.analysis.table import records, runs_table
+from scalestudy.analysis.study_table import records, runs_table
 from scalestudy.config.expand import RunOrder, expand
 from scalestudy.config.parse import parse_study
 from scalestudy.launch.base import PointStatus

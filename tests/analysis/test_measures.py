@@ -8,7 +8,7 @@ from elsewhere import cassava, foreign
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure, metric_of
 from scalestudy.analysis.runs import Run, grouped, key_of, whole_metrics
-from scalestudy.analysis.table import records
+from scalestudy.analysis.study_table import records
 
 
 def measures(runs):

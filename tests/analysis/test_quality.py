@@ -5,11 +5,10 @@ import pytest
 
 import synthetic
 from elsewhere import foreign
-from scalestudy.analysis.blocks import contrast
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import MARGIN, accepted_loss, decide, judge
 from scalestudy.analysis.runs import grouped, key_of
-from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.statistics import NOTHING, Estimate, contrast
 from scalestudy.config.metrics import Sense
 from scalestudy.config.quality_margin import QualityMargin
 

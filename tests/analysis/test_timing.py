@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import synthetic
-from scalestudy.analysis.failed_runs import Failures, count_failures, pooled
-from scalestudy.analysis.measures import measure
-from scalestudy.analysis.quality import judge
+from scalestudy.analysis.findings import as_training
+from scalestudy.analysis.measures import equal_updates, measure
+from scalestudy.analysis.quality import Failures, count_failures, judge, pooled
 from scalestudy.analysis.runs import grouped, key_of
-from scalestudy.analysis.timing import as_training, equal_updates
 from scalestudy.store.records import Timing
 
 LOSSES = [2.3, 2.2, 2.1]

@@ -3,7 +3,7 @@ import json
 import pytest
 
 import synthetic
-from scalestudy.analysis.read import read_study
+from scalestudy.analysis.findings import read_study
 from scalestudy.cli import main
 from scalestudy.store.study_folder import StudyFolder
 

@@ -4,7 +4,7 @@ import re
 
 from paths import PROJECT, SOURCE
 from scalestudy.analysis.costs import COLUMNS, Costs
-from scalestudy.analysis.table import RUN_FIELDS, columns
+from scalestudy.analysis.study_table import RUN_FIELDS, columns
 from scalestudy.config.augmentation import KINDS
 from scalestudy.config.objectives import METRICS
 from scalestudy.config.settings import LAYOUTS

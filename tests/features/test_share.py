@@ -6,7 +6,7 @@ import math
 import pytest
 
 import synthetic
-from scalestudy.analysis.read import read_study
+from scalestudy.analysis.findings import read_study
 from scalestudy.analysis.shared import read_shared
 from scalestudy.config.keys import SECTIONS
 from scalestudy.features.share import CHECKED, is_plain

@@ -10,7 +10,7 @@ from curves import TARGET, learning
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.against_workers import speedup
 from scalestudy.report.figure import Picture
-from scalestudy.report.series import dodge, domain, downsampled, is_logarithmic, ticks
+from scalestudy.report.figure_data import dodge, domain, downsampled, is_logarithmic, ticks
 from scalestudy.report.study_document import figures, places
 from scalestudy.report.time_and_cost import phase_records
 

@@ -10,7 +10,7 @@ from typing import Any
 import paths
 from clusters import Cluster
 from scalestudy.analysis.costs import COLUMNS
-from scalestudy.analysis.table import columns
+from scalestudy.analysis.study_table import columns
 from scalestudy.plugins.strategies import traits
 
 TIMES = (

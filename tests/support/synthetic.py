@@ -8,7 +8,7 @@ from typing import Any
 from published import TABLES, column
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import Planned, Run, grouped
-from scalestudy.analysis.table import Row, as_frame, rows_of
+from scalestudy.analysis.study_table import Row, as_frame, rows_of
 from scalestudy.config.catalog import task_defaults
 from scalestudy.config.file import Study
 from scalestudy.config.metrics import Better

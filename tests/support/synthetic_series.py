@@ -6,8 +6,7 @@ import numpy as np
 
 from scalestudy.analysis.measures import measured
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.scaling.model import model_of
-from scalestudy.analysis.scaling.series import Series
+from scalestudy.analysis.scaling_model import Series, model_of
 from scalestudy.analysis.statistics import LOGARITHM
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from scalestudy.report.console import PlainConsole
+from scalestudy.report.as_terminal import PlainConsole
 from scalestudy.util.escaping import printable
 
 HOSTILE = {

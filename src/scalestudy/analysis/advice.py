@@ -10,8 +10,8 @@ from scalestudy.analysis.price import Price, is_undecided
 from scalestudy.analysis.quality import Verdict, signed
 from scalestudy.analysis.runs import Key, Planned, metric_label
 from scalestudy.analysis.statistics import ONE, Estimate
-from scalestudy.analysis.table import Row
-from scalestudy.analysis.time_to_target import ToTarget
+from scalestudy.analysis.study_table import Row
+from scalestudy.analysis.to_target import ToTarget
 from scalestudy.plugins.engines import label_of
 from scalestudy.store.state import State
 from scalestudy.util import units

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
-from scalestudy.analysis.failed_runs import Failures, count_failures, pooled
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.price import (
     Bill,
@@ -27,10 +26,10 @@ from scalestudy.analysis.price import (
     prices_of,
     relative_time,
 )
-from scalestudy.analysis.quality import Verdict, judge
+from scalestudy.analysis.quality import Failures, Verdict, count_failures, judge, pooled
 from scalestudy.analysis.runs import Key, Planned
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.table import Row, best_single
+from scalestudy.analysis.study_table import Row, best_single
 from scalestudy.config.file import INDIFFERENCE_ZONE
 from scalestudy.config.quality_margin import QualityMargin
 

@@ -1,6 +1,6 @@
-"""The analysis of a whole study: everything that a report shows, computed once."""
+"""The analysis of a whole study, from its folder or its runs: everything that a report shows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,15 +10,20 @@ from scalestudy.analysis.larger_batch import causes, quality_holds, usefulness
 from scalestudy.analysis.measures import Measures, engines_of, is_virtual, measure
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.quality import accepted_loss
-from scalestudy.analysis.runs import Key, Planned, Run, grouped
-from scalestudy.analysis.scaling.model import Model, models_of
-from scalestudy.analysis.table import Row, best_single, rows_of
-from scalestudy.analysis.time_to_target import times_to_target
-from scalestudy.analysis.useful import useful_speed_ups
+from scalestudy.analysis.runs import Key, Planned, Run, grouped, read_epochs
+from scalestudy.analysis.scaling_model import Model, models_of
+from scalestudy.analysis.study_table import Row, best_single, rows_of
+from scalestudy.analysis.to_target import times_to_target, useful_speed_ups
+from scalestudy.config.expand import point_name
 from scalestudy.config.file import INDIFFERENCE_ZONE
 from scalestudy.config.metrics import gain
 from scalestudy.config.moving_statistics import warning_of
 from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.launch.base import Overview, PointStatus
+from scalestudy.launch.queue.site import billing_unit
+from scalestudy.launch.status import study_status
+from scalestudy.store.records import Result
+from scalestudy.store.study_folder import RunFolder, StudyFolder
 
 
 @dataclass(frozen=True)
@@ -170,3 +175,135 @@ def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:
     if rest > 0.005 * wall:
         means["other"] = means.get("other", 0.0) + rest
     return means
+
+
+_RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
+"""Words for the rules by which the learning rate follows the global batch."""
+
+
+def read_study(
+    folder: StudyFolder,
+    target: float = EFFICIENCY_TARGET,
+    *,
+    bill: Bill | None = None,
+    target_quality: float | None = None,
+    overview: Overview | None = None,
+) -> Findings:
+    """Read and analyse a study's folder in any state.
+
+    Args:
+        folder: The study.
+        target: Cost efficiency that the recommended row must reach.
+        bill: Unit that the site bills; from the site profile if None.
+        target_quality: Quality for which times are computed; if None, the best one-worker row's minus the
+            margin.
+        overview: State of its points; looked up if None.
+    """
+    overview, study = overview or study_status(folder), folder.study
+    return analyse(
+        folder.name,
+        [run for status in overview.points for run in runs_of(status, folder.path)],
+        [_planned(status, folder.path) for status in overview.points],
+        target,
+        bill=bill or billing_unit(folder) or "worker",
+        margin=study.quality_margin,
+        target_quality=target_quality,
+        rate_rule=rate_rule(
+            study.train.learning_rate_scaling, tuned="train.learning_rate" in study.sweep.other
+        ),
+        folder=folder.path,
+        zone=study.indifference_zone,
+    )
+
+
+def rate_rule(scaling: str, *, tuned: bool) -> str:
+    """Words for the rule by which the learning rate grew with the batch; "" if tuned or unknown."""
+    return "" if tuned else _RULES.get(scaling, "")
+
+
+def runs_of(status: PointStatus, study: Path) -> Iterator[Run]:
+    """Yield the finished run of a point, also as that of each point with the same training."""
+    if not status.run or not status.result:
+        return
+    point, run = status.point, read_run(status.run, status.result, study)
+    yield run
+    for swept in point.also:
+        name = point_name(point.strategy, point.workers, point.seed, swept)
+        yield replace(run, result=status.result.model_copy(update={"name": name, "swept": swept}))
+
+
+def read_run(folder: RunFolder, result: Result, study: Path) -> Run:
+    """Read what a finished run left; damage to its other records is noted, not raised."""
+    epochs, wrong = read_epochs(folder.path)
+    if not wrong and len(epochs) != result.epochs:
+        wrong = [f"epochs.jsonl holds {len(epochs)} of {result.epochs} epochs"]
+    ranks, gallery = tuple(folder.ranks()), folder.gallery_record()
+    held, noted = folder.allocations(), folder.disturbance()
+    run = Run(
+        result,
+        epochs,
+        _relative(folder, study),
+        ranks,
+        tuple(wrong),
+        gallery,
+        allocations=held.jobs if held else (),
+        busy=f"other programs used {noted.share:.0%} of its cores" if noted else None,
+    )
+    return as_training(run)
+
+
+def _planned(status: PointStatus, study: Path) -> Planned:
+    point = status.point
+    return Planned(
+        name=point.name,
+        strategy=point.strategy,
+        workers=point.workers,
+        seed=point.seed,
+        state=status.state,
+        swept=tuple(sorted(point.swept.items())),
+        folder=_relative(status.run, study) if status.run else None,
+        reason=status.reason or None,
+        tail=tuple(status.failure.tail) if status.failure else (),
+    )
+
+
+def _relative(run: RunFolder, study: Path) -> str:
+    return str(run.path).removeprefix(f"{study}/")
+
+
+MEASURED = ("steps", "input")
+"""Phases that make up the training time."""
+
+
+def as_training(run: Run) -> Run:
+    """The training that a timing run stands for, with computed times; any other run as it is.
+
+    Start-up and compilation are the timing run's own. Steps after the warm-up take the measured step time,
+    evaluations after the first take the time of the second, and the model is saved once more. Energy and
+    traffic are unknown.
+    """
+    timing, result = run.result.timing, run.result
+    wall = run.wall_seconds
+    if timing is None or result.training_seconds is None or wall is None:
+        return run
+    step = timing.seconds / timing.steps
+    training = timing.warm_up_seconds + (timing.training_updates - timing.warm_up_steps) * step
+    evaluation = max(0, timing.training_evaluations - len(timing.evaluations)) * timing.evaluations[-1]
+    saving = result.phases.get("saving", 0.0)
+    phases = dict(result.phases)
+    done = sum(phases.get(name, 0.0) for name in MEASURED)
+    phases |= {name: phases[name] * training / done for name in MEASURED if phases.get(name)}
+    phases["evaluation"] = phases.get("evaluation", 0.0) + evaluation
+    phases["saving"] = 2 * saving
+    computed = {
+        "epochs": timing.training_epochs,
+        "updates": timing.training_updates,
+        "phases": phases,
+        "samples_processed": timing.training_samples,
+        "training_seconds": training,
+        "wall_seconds": wall - result.training_seconds + training + evaluation + saving,
+        "gpus": [use.model_copy(update={"joules": None}) for use in result.gpus],
+        "nodes": [type(use)(rank=use.rank) for use in result.nodes],
+        "processes": [],
+    }
+    return replace(run, result=result.model_copy(update=computed), epochs=(), damage=(), allocations=())

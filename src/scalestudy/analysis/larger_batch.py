@@ -1,13 +1,129 @@
-"""What the larger global batch of more workers costs, in sentences: quality, its cause and cure, samples."""
+"""What the larger global batch of more workers costs: quality, its cause and cure, and samples.
 
+A training takes E(B) = E_min (1 + B / B_crit) samples to a quality with a global batch of B. Below the
+critical batch B_crit a larger batch costs few additional samples; at B_crit it takes twice the fewest
+(McCandlish et al., "An empirical model of large-batch training", arXiv:1812.06162, 2018, equation 2.11). E is
+linear in B, so the fit is ordinary least squares on the mean of each batch, and intervals of ratios are
+Fieller's ("Some problems in interval estimation", Journal of the Royal Statistical Society B 16, 1954).
+"""
+
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
 
-from scalestudy.analysis.critical_batch import LEAST_BATCHES, fit_critical_batch
+from scalestudy.analysis.statistics import Estimate, student
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 from scalestudy.analysis.measures import Measures, find_baseline, gathered
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key, metric_label
-from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.table import Row
+from scalestudy.analysis.study_table import Row
+
+LEAST_BATCHES = 4
+"""Batches that a fit takes: two parameters, and two degrees of freedom to check them."""
+MISFIT = 0.1
+"""Relative deviation of a mean from the curve above which it does not fit, unless chance explains it."""
+CHANCE = 0.01
+"""Level of the test of lack of fit, which compares deviations from the curve with the spread of runs."""
+
+
+@dataclass(frozen=True)
+class CriticalBatch:
+    """The fitted curve.
+
+    Attributes:
+        batches: Global batches that it was fitted to, ascending.
+        least: E_min, in the unit of the samples given.
+        critical: B_crit; without a `high` end if more samples for larger batches are not significant.
+        misfit: Largest relative deviation of a measured mean from the curve.
+        misfit_at: The batch of that deviation.
+        fits: Whether every mean lies close to the curve, as far as the spread of runs can tell.
+    """
+
+    batches: tuple[int, ...]
+    least: Estimate
+    critical: Estimate
+    misfit: float
+    misfit_at: int
+    fits: bool
+    _solution: "Array"
+    _covariance: "Array"
+
+    def ratio(self, batch: int, reference: int) -> Estimate:
+        """Predicted samples with `batch`, divided by those with `reference`."""
+        return _ratio(self._solution, self._covariance, (1.0, batch), (1.0, reference), len(self.batches) - 2)
+
+
+def fit_critical_batch(samples: Mapping[int, Sequence[float]]) -> CriticalBatch | None:
+    """Fit the samples (or epochs) that runs needed, by global batch; None for fewer than four batches.
+
+    Also None if a larger batch needs fewer samples: then there is no critical batch in the range measured.
+    """
+    import numpy as np
+
+    if len(samples) < LEAST_BATCHES:
+        return None
+    batches = sorted(samples)
+    needed = np.array([fmean(samples[batch]) for batch in batches])
+    design = np.stack([np.ones(len(batches)), np.array(batches, float)], 1)
+    inverse = np.linalg.inv(design.T @ design)
+    solution = inverse @ design.T @ needed
+    if solution[0] <= 0 or solution[1] <= 0:
+        return None
+    curve, freedom = design @ solution, len(batches) - 2
+    covariance = inverse * float(np.square(needed - curve).sum()) / freedom
+    deviations = np.abs(needed / curve - 1)
+    reach = student(freedom) * math.sqrt(covariance[0, 0])
+    low, high = float(solution[0]) - reach, float(solution[0]) + reach
+    worst = int(deviations.argmax())
+    return CriticalBatch(
+        tuple(batches),
+        Estimate(float(solution[0]), low, high),
+        _ratio(solution, covariance, (1.0, 0.0), (0.0, 1.0), freedom),
+        float(deviations[worst]),
+        batches[worst],
+        bool(deviations[worst] <= MISFIT) or not _lacks_fit([samples[batch] for batch in batches], curve),
+        solution,
+        covariance,
+    )
+
+
+def _lacks_fit(runs: Sequence[Sequence[float]], curve: "Array") -> bool:
+    """Whether the means deviate from the curve by more than the spread of runs explains (an F test)."""
+    from scipy.special import fdtrc
+
+    means = [fmean(values) for values in runs]
+    pure = sum((value - mean) ** 2 for values, mean in zip(runs, means, strict=True) for value in values)
+    freedom = sum(map(len, runs)) - len(runs), len(runs) - 2
+    lack = sum(len(values) * (mean - at) ** 2 for values, mean, at in zip(runs, means, curve, strict=True))
+    if pure == 0:  # without repeats, or if all agree, the spread explains nothing
+        return True
+    return bool(fdtrc(freedom[1], freedom[0], lack / freedom[1] / (pure / freedom[0])) < CHANCE)
+
+
+def _ratio(
+    solution: "Array", covariance: "Array", top: Sequence[float], bottom: Sequence[float], freedom: int
+) -> Estimate:
+    """Fieller's interval of the ratio of two linear combinations of the coefficients."""
+    import numpy as np
+
+    a, b = np.array(top), np.array(bottom)
+    over, under = float(a @ solution), float(b @ solution)
+    t2 = student(freedom) ** 2
+    second = under**2 - t2 * float(b @ covariance @ b)
+    first = over * under - t2 * float(a @ covariance @ b)
+    zeroth = over**2 - t2 * float(a @ covariance @ a)
+    root = math.sqrt(max(0.0, first**2 - second * zeroth))
+    value, low = over / under, max(0.0, zeroth / (first + root)) if first + root > 0 else 0.0
+    # If the denominator may be zero, there is no upper end.
+    return Estimate(value, low, (first + root) / second if second > 0 else None)
+
 
 HOLDS = ("no-worse", "reference")
 

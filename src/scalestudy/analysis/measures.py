@@ -1,18 +1,17 @@
 """Measurements over all rows of a study: each quantity on its scale, with the spread of its design.
 
-Runs of one seed are a block (`blocks`): they share split and initial weights and were taken in one round, in
-random order (`study.expand`). Only comparable rows share a design: qualities by one metric, for rows whose
-runs all learned; times of real workers separate from those of virtual and of asynchronous workers, and never
-of oversubscribed runs.
+Runs of one seed are a block (`analysis.statistics`): they share split and initial weights and were taken in
+one round, in random order (`study.expand`). Only comparable rows share a design: qualities by one metric, for
+rows whose runs all learned; times of real workers separate from those of virtual and of asynchronous workers,
+and never of oversubscribed runs.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import isclose, isfinite
 from statistics import fmean
 from typing import Literal, TypeVar
 
-from scalestudy.analysis.blocks import Design, Values, contrast, design_of, mean
 from scalestudy.analysis.divergence import FailedRun, failures
 from scalestudy.analysis.runs import Key, Run, sense_of, values_of
 from scalestudy.analysis.statistics import (
@@ -20,19 +19,27 @@ from scalestudy.analysis.statistics import (
     LOGARITHM,
     NOTHING,
     Contrast,
+    Design,
     Estimate,
     Scale,
+    Values,
+    contrast,
     decimals,
+    design_of,
     exponential,
+    mean,
     quality_scale,
 )
-from scalestudy.analysis.timing import equal_updates
 from scalestudy.config.metrics import Sense, known
 from scalestudy.plugins.strategies import is_synchronous, is_timed, references
+from scalestudy.store.records import PROVING_STEPS, Timing
 
 T = TypeVar("T", bound=Hashable)
 Groups = Mapping[Key, Sequence[Run]]
 Basis = Literal["throughput", "epoch", "training"]
+EQUAL = 1e-4
+"""Relative difference of losses that rounding explains; other updates differ by more within a few steps. Only
+the first losses are compared, since the differences of rounding grow with every update."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +156,7 @@ class Measures:
         digits: Decimals of each row's quality in text.
         failed: Runs of each row that failed to learn.
         trained: Trainings that tell the quality of each row: its own, and those of rows with equal updates.
-        updates: The first row whose updates each row's equal; see `analysis.timing`.
+        updates: The first row whose updates each row's equal; see `equal_updates`.
     """
 
     groups: Groups
@@ -330,3 +337,53 @@ def metric_of(runs: Sequence[Run], name: str) -> Estimate:
     if len(finite) < len(values) or not finite:
         return NOTHING
     return mean(finite, quality_scale(known(name).bounded, finite))
+
+
+def equal_updates(groups: Mapping[Key, Sequence[Run]]) -> dict[Key, Key]:
+    """The first row whose updates each row's equal, according to the first losses of their timing runs.
+
+    With one global batch, synchronous strategies of one engine sum the same gradients on any number of
+    workers, unless a layer sees only its worker's share. Rows without timing runs, and those whose losses
+    differ, make updates of their own.
+    """
+    firsts: dict[Key, Key] = {}
+    for key, runs in groups.items():
+        own = _losses(runs)
+        firsts[key] = next(
+            (
+                first
+                for first in dict.fromkeys(firsts.values())
+                if first.variant == key.variant
+                and _batch(groups[first]) == _batch(runs)
+                and groups[first][0].result.engine == runs[0].result.engine
+                and _agree(own, _losses(groups[first]))
+            ),
+            key,
+        )
+    return firsts
+
+
+def _batch(runs: Sequence[Run]) -> tuple[int | None, int | None]:
+    """Global batch; the number of workers stands for one that is not recorded."""
+    result = runs[0].result
+    return result.global_batch, result.workers if result.global_batch is None else None
+
+
+def _losses(runs: Sequence[Run]) -> dict[int | None, Timing]:
+    """Timing runs that prove updates, by seed."""
+    return {
+        run.result.seed: timing
+        for run in runs
+        if (timing := run.result.timing)
+        and timing.warm_up_steps + timing.steps >= PROVING_STEPS
+        and run.result.local_steps == 1
+        and is_synchronous(run.result.implementation)
+    }
+
+
+def _agree(ours: Mapping[int | None, Timing], theirs: Mapping[int | None, Timing]) -> bool:
+    pairs = [(ours[seed].losses, theirs[seed].losses) for seed in ours.keys() & theirs.keys()]
+    return bool(pairs) and all(
+        len(one) == len(other) and all(isclose(*both, rel_tol=EQUAL) for both in zip(one, other, strict=True))
+        for one, other in pairs
+    )

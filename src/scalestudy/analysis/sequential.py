@@ -14,10 +14,9 @@ from functools import cache
 from itertools import pairwise
 from math import e, log1p, sqrt
 
-from scalestudy.analysis.blocks import contrast
 from scalestudy.analysis.measures import Measure
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.statistics import Contrast, Estimate
+from scalestudy.analysis.statistics import Contrast, Estimate, contrast
 from scalestudy.config.metrics import Better, gain
 
 ALPHA = 0.025

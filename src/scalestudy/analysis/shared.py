@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 from pydantic import ValidationError, field_validator, model_validator
 
-from scalestudy.analysis.findings import Findings, analyse
+from scalestudy.analysis.findings import Findings, analyse, rate_rule
 from scalestudy.analysis.price import Bill
-from scalestudy.analysis.read import rate_rule
 from scalestudy.analysis.runs import Run
 from scalestudy.config.file import INDIFFERENCE_ZONE
 from scalestudy.config.quality_margin import QualityMargin

@@ -73,21 +73,21 @@ class StudyResult:
     @cached_property
     def findings(self) -> "Findings":
         """Everything that the report contains, computed once."""
-        from scalestudy.analysis.read import read_study
+        from scalestudy.analysis.findings import read_study
 
         return read_study(self.store, overview=self.overview)
 
     @cached_property
     def table(self) -> "pl.DataFrame":
         """One row for the points that differ only in their seed, with the columns of the CSV report."""
-        from scalestudy.analysis.table import as_frame
+        from scalestudy.analysis.study_table import as_frame
 
         return as_frame(self.findings.rows)
 
     @cached_property
     def runs(self) -> "pl.DataFrame":
         """One row for each finished run, with its settings and measurements."""
-        from scalestudy.analysis.table import runs_table
+        from scalestudy.analysis.study_table import runs_table
 
         return runs_table(self.findings.runs)
 

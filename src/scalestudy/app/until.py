@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.decision import EFFICIENCY_TARGET
+from scalestudy.analysis.findings import read_study
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.next_runs import GRID_SEEDS, Batch, Ended, Known, Limits, next_runs
 from scalestudy.analysis.price import Bill, units_of
-from scalestudy.analysis.read import read_study
 from scalestudy.analysis.runs import Key, key_of
 from scalestudy.analysis.runs import order as reading_order
 from scalestudy.analysis.sequential import LOOKS

@@ -78,7 +78,7 @@ def advise(
     form: AnswerOption = "table",
 ) -> None:
     """Recommend a strategy and a number of workers: as the report does, or for your own goal."""
-    from scalestudy.analysis.read import read_study
+    from scalestudy.analysis.findings import read_study
     from scalestudy.features.advise.goals import Goal, answer
     from scalestudy.features.advise.larger_runs import read_larger_runs
     from scalestudy.features.advise.page import advise_json, advise_text

@@ -122,7 +122,7 @@ def evaluate(
     The data set must have the classes of the training, by name; their order does not matter.
     """
     from scalestudy.features.predict import use_model
-    from scalestudy.report.format import number
+    from scalestudy.report.number_format import number
 
     trained, terminal = _found(model, point, weights, task)
     done = use_model.evaluate(trained, data, split, terminal, device=device)

@@ -17,7 +17,7 @@ def out() -> "Console":
     """Console of standard output. Long lines are not wrapped, so that paths can be copied."""
     import sys
 
-    from scalestudy.report.console import PlainConsole
+    from scalestudy.report.as_terminal import PlainConsole
 
     # A file or a pipe has no width.
     return PlainConsole(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
@@ -25,7 +25,7 @@ def out() -> "Console":
 
 def err() -> "Console":
     """Console of standard error."""
-    from scalestudy.report.console import PlainConsole
+    from scalestudy.report.as_terminal import PlainConsole
 
     return PlainConsole(highlight=False, soft_wrap=True, stderr=True)
 

@@ -146,7 +146,7 @@ def report(
 
 
 def _share(study: Path | None, file: Path, *, force: bool) -> None:
-    from scalestudy.analysis.read import read_study
+    from scalestudy.analysis.findings import read_study
     from scalestudy.features.share import shared_study
     from scalestudy.launch.status import study_status
     from scalestudy.util.files import write_named
@@ -182,7 +182,7 @@ def _findings(
     force: bool,
 ) -> "tuple[Findings, StudyFolder | None]":
     """Findings of imported numbers, read with `options`, of a shared file, or of a study, with its folder."""
-    from scalestudy.analysis.read import read_study
+    from scalestudy.analysis.findings import read_study
     from scalestudy.analysis.shared import is_shared, read_shared
 
     if source:
@@ -246,7 +246,7 @@ def _split(argument: str) -> tuple[str, Path]:
 
 
 def _side(argument: str) -> "Side":
-    from scalestudy.analysis.read import read_study
+    from scalestudy.analysis.findings import read_study
     from scalestudy.analysis.shared import is_shared, read_shared
     from scalestudy.config.differences import settings_of
     from scalestudy.config.task_sources import sources_of

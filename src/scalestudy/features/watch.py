@@ -10,8 +10,8 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from scalestudy.analysis.epochs import read_epochs
 from scalestudy.analysis.remaining import Remaining, begun, remaining
+from scalestudy.analysis.runs import read_epochs
 from scalestudy.app.follow import SHARE
 from scalestudy.launch.base import Overview, PointStatus, launcher_of
 from scalestudy.launch.failures import log_files

@@ -9,12 +9,11 @@ from scalestudy.analysis.measures import metric_of
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import direction_label, metric_label, whole_metrics
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.analysis.table import Row
+from scalestudy.analysis.study_table import Row
 from scalestudy.config.metrics import known
-from scalestudy.report import series
+from scalestudy.report import figure_data
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
-from scalestudy.report.format import decimals, number
-from scalestudy.report.series import (
+from scalestudy.report.figure_data import (
     BASIS_WORDS,
     MOST_PANELS,
     basis_of,
@@ -23,6 +22,7 @@ from scalestudy.report.series import (
     is_logarithmic,
     workers,
 )
+from scalestudy.report.number_format import decimals, number
 from scalestudy.util import units
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def speedup(findings: Findings) -> list[Figure]:
 def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Estimate]) -> Figure | None:
     import altair as alt
 
-    records = series.measured(findings, lambda row: of(row).scaled(float(row.speed.against)))
+    records = figure_data.measured(findings, lambda row: of(row).scaled(float(row.speed.against)))
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
         return None
@@ -96,7 +96,7 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
     return _figure(findings, name, "Speed-up", chart, caption, "speedup", choice)
 
 
-def _useful(findings: Findings) -> series.Records:
+def _useful(findings: Findings) -> figure_data.Records:
     """Useful speed-ups, where the larger batch may need more samples."""
 
     def speedup(row: Row) -> Estimate:
@@ -105,7 +105,7 @@ def _useful(findings: Findings) -> series.Records:
             return NOTHING
         return Estimate(useful.speedup.value).scaled(float(row.speed.against))
 
-    records = series.measured(findings, speedup)
+    records = figure_data.measured(findings, speedup)
     several = len({record["workers"] for record in records}) > 1
     return [record | {"dashed": True, "text": f"useful: {record['text']}"} for record in records if several]
 
@@ -173,7 +173,7 @@ def _efficiency(
     """An efficiency with reference lines; None with one number of workers."""
     import altair as alt
 
-    records = series.measured(findings, of)
+    records = figure_data.measured(findings, of)
     counts = sorted({record["workers"] for record in records})
     if len(counts) < 2:
         return None
@@ -204,7 +204,7 @@ def _of_metric(findings: Findings, name: str) -> Callable[[Row], Estimate]:
 def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Estimate]) -> Figure | None:
     import altair as alt
 
-    records = series.measured(findings, of)
+    records = figure_data.measured(findings, of)
     if not records:
         return None
     sense = findings.rows[0].sense if name == "quality" else known(metric)
@@ -215,7 +215,7 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     bounded = sense.bounded and max(float(record["value"]) for record in records) <= 1
     cut = _cut(records, 0.0, 1.0) if bounded else ""
     # The axis spans at least the margin of the verdicts; a single value spans no axis.
-    held = series.reach(records)
+    held = figure_data.reach(records)
     alone = len(set(held)) == 1
     held += [
         record["value"] + side * accepted_loss(record["value"], sense, findings.margin)
@@ -240,14 +240,14 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
 def _figure(
     findings: Findings, name: str, title: str, chart: Any, caption: str, group: str, choice: str
 ) -> Figure:
-    panels = len(series.panels(findings))
+    panels = len(figure_data.panels(findings))
     if panels > MOST_PANELS:
         caption += f" Of {panels} combinations of swept values, {MOST_PANELS} are drawn."
     wide = panels > 0
     return figure(name, f"{title} against workers", chart, caption, wide, group=group, choice=choice)
 
 
-def _cut(records: series.Records, least: float, most: float) -> str:
+def _cut(records: figure_data.Records, least: float, most: float) -> str:
     """Cut bars at `least` and `most`; return a sentence on it for the caption."""
     changed = False
     for record in records:
@@ -258,23 +258,23 @@ def _cut(records: series.Records, least: float, most: float) -> str:
     return f" They are cut at {least:.3g} and {most:.3g}." if changed else ""
 
 
-def _bars(records: series.Records) -> str:
+def _bars(records: figure_data.Records) -> str:
     if any("low" in record for record in records):
         return "Bars are 95 % intervals over seeds, drawn slightly apart."
     return "One run each, so there are no intervals."
 
 
 def _lines(
-    findings: Findings, records: series.Records, y: "alt.Y", name: str, guides: Sequence[Guide] = ()
+    findings: Findings, records: figure_data.Records, y: "alt.Y", name: str, guides: Sequence[Guide] = ()
 ) -> Any:
-    """A chart of records from `series.measured`, in panels by variant if there are several.
+    """A chart of records from `figure_data.measured`, in panels by variant if there are several.
 
     Records with `dashed` are a second line of their series; those beyond `MOST_PANELS` panels are left out.
     `name` is that of the value in tooltips.
     """
     import altair as alt
 
-    labels, panels = series.labels(findings), series.panels(findings)[:MOST_PANELS]
+    labels, panels = figure_data.labels(findings), figure_data.panels(findings)[:MOST_PANELS]
     records = [record for record in records if not panels or record["variant"] in panels]
     counts = sorted({record["workers"] for record in records})
     shown = labels.shown(records)

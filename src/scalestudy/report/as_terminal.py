@@ -1,17 +1,20 @@
-"""Render a document as text for a terminal, without figures."""
+"""Render a document as text for a terminal, without figures.
 
-from collections.abc import Sequence
+Printed text cannot move the terminal's cursor, hide itself or rename the window.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from io import StringIO
 from textwrap import fill, indent
 from typing import Literal
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from scalestudy.report.console import PlainConsole
 from scalestudy.report.document import (
     Block,
     Cell,
@@ -24,6 +27,20 @@ from scalestudy.report.document import (
     Table,
     on_paper,
 )
+from scalestudy.util.escaping import printable
+
+
+class PlainConsole(Console):
+    """Rich's console, with control sequences in names and messages escaped; only its own styles remain."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Return the segments to print, with their texts made printable."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
+
 
 MOST_ROWS = 100
 """Largest number of table rows that are printed: laying out more takes seconds."""

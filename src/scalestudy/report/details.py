@@ -26,7 +26,7 @@ from scalestudy.report.document import (
     Table,
     headings_of,
 )
-from scalestudy.report.format import number, span
+from scalestudy.report.number_format import number, span
 from scalestudy.store.gallery_record import GalleryRecord, GallerySample
 from scalestudy.util import units
 

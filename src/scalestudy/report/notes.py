@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from scalestudy.analysis.costs import may_have_tf32
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import engines_of
-from scalestudy.analysis.peaks import may_have_tf32
 from scalestudy.analysis.quality import MARGIN, OF_ERROR
 from scalestudy.analysis.runs import Run, direction_label, key_of_run, metric_label
 from scalestudy.config.point import REPEATS
@@ -12,7 +12,7 @@ from scalestudy.measure.environment import recorded_variables
 from scalestudy.plugins.engines import label_of, package_labels
 from scalestudy.plugins.strategies import is_synchronous, is_timed
 from scalestudy.report.document import Table, headings_of
-from scalestudy.report.format import number
+from scalestudy.report.number_format import number
 from scalestudy.store.records import RankRecord
 from scalestudy.util import units
 

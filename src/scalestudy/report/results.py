@@ -8,10 +8,11 @@ from scalestudy.analysis.measures import engines_of, other_updates
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.analysis.table import Row
+from scalestudy.analysis.study_table import Row
 from scalestudy.plugins.strategies import is_synchronous
 from scalestudy.report.document import Cell, Heading, Table
-from scalestudy.report.format import (
+from scalestudy.report.figure_data import basis_of
+from scalestudy.report.number_format import (
     NOT_AVAILABLE,
     cost_unit,
     decimals,
@@ -20,7 +21,6 @@ from scalestudy.report.format import (
     time_unit,
     with_interval,
 )
-from scalestudy.report.series import basis_of
 
 UNTIMED = "its time was not recorded"
 NO_REFERENCE = "no row of sound quality to compare its cost with"

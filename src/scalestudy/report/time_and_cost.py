@@ -6,8 +6,8 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.figure import COLOURS, HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
-from scalestudy.report.format import cost_unit, time_unit
-from scalestudy.report.series import Records, bar, downsampled, ends, labels, rounded
+from scalestudy.report.figure_data import Records, bar, downsampled, ends, labels, rounded
+from scalestudy.report.number_format import cost_unit, time_unit
 
 NAME = "time-and-cost"
 FADED = 0.35

@@ -294,7 +294,7 @@ PROVING_STEPS = 3
 class Timing(Record):
     """What a timing run measured, and how long the training is that it stands for.
 
-    `analysis.timing` computes the time of that training.
+    `analysis.findings` computes the time of that training.
     """
 
     warm_up_steps: Count

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scalestudy.analysis.read import read_study
+from scalestudy.analysis.findings import read_study
 from scalestudy.cluster.placement import Placement
 from scalestudy.store.study_folder import StudyFolder
 

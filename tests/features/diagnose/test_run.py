@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from scalestudy.analysis.read import read_study
+from scalestudy.analysis.findings import read_study
 from scalestudy.app.listener import Listener
 from scalestudy.features.diagnose import run
 from scalestudy.features.diagnose.records import ALONE, JOINED, Ablation, diagnoses

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.gather import gather
-from scalestudy.report.tabular import to_csv, to_json
+from scalestudy.report.formats import to_csv, to_json
 from scalestudy.util.errors import UserError
 
 NAMES = ("log_8.csv", "log_8.json", "log_8.txt")

@@ -9,7 +9,7 @@ from published import TABLES, column
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.columns import LogName, parse_name
 from scalestudy.features.imported.gather import gather
-from scalestudy.report.tabular import to_json
+from scalestudy.report.formats import to_json
 from scalestudy.util.errors import UserError
 
 ROWS = [

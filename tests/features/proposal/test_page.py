@@ -14,7 +14,7 @@ from scalestudy.features.proposal.page import MISSING, ProposalPage, _doublings,
 from scalestudy.features.proposal.panel import find_panel, shipped_panels
 from scalestudy.features.proposal.subject import RequestOptions
 from scalestudy.report.document import Document, Drawing, Folded, Items, Paragraph, Section, Table
-from scalestudy.report.format import with_ends
+from scalestudy.report.number_format import with_ends
 from scalestudy.report.write_document import markdown
 from scalestudy.util import units
 

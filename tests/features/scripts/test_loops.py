@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from scalestudy.analysis.read import read_study
+from scalestudy.analysis.findings import read_study
 from scalestudy.cli.options import worker_counts
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Turn

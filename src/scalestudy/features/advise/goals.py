@@ -13,7 +13,7 @@ from typing import Literal
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.scaling.model import REACH, Model
+from scalestudy.analysis.scaling_model import REACH, Model
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.features.advise.larger_runs import LargerRuns
 

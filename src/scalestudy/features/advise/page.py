@@ -13,8 +13,8 @@ from scalestudy.features.advise.goals import Candidate, GoalAnswer, candidates_o
 from scalestudy.features.advise.larger_runs import LOSSES, LargerRuns
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Block, Document, Heading, Items, Paragraph, Section, Table
-from scalestudy.report.format import decimals, time_unit, with_interval
-from scalestudy.report.series import downsampled
+from scalestudy.report.figure_data import downsampled
+from scalestudy.report.number_format import decimals, time_unit, with_interval
 from scalestudy.util import units
 
 BY_MODEL = (

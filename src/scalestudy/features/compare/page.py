@@ -6,7 +6,7 @@ from typing import Any
 
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.features.compare.comparison import QUANTITIES, Compared, Comparison, Quantity, unlike
-from scalestudy.report import series
+from scalestudy.report import figure_data
 from scalestudy.report.document import (
     Block,
     Cell,
@@ -18,9 +18,9 @@ from scalestudy.report.document import (
     Table,
     headings_of,
 )
-from scalestudy.report.format import decimals, time_unit, with_interval
+from scalestudy.report.formats import csv_of
 from scalestudy.report.notes import environments
-from scalestudy.report.tabular import csv_of
+from scalestudy.report.number_format import decimals, time_unit, with_interval
 
 METHOD = (
     "Ratios are of geometric means over runs, unpaired, with Welch's 95 % interval on logarithms."
@@ -153,7 +153,9 @@ def _differences(comparison: Comparison) -> Table:
             values = [_cell(estimate.scaled(1 / length), digits) for estimate in row.values]
             judged = ("not compared" if row.why_not else verdict(row, comparison)) + marks
             change = _cell(row.change, 3)
-            cells.append((title, series.bar(row.key), values[0], names[row.other], values[1], change, judged))
+            cells.append(
+                (title, figure_data.bar(row.key), values[0], names[row.other], values[1], change, judged)
+            )
     headings = (
         *(*headings_of("Quantity:", "Row:"), Heading(names[0]), *headings_of("Other:", "Value")),
         *headings_of("Change (ratio; of quality: difference)", "Verdict:"),

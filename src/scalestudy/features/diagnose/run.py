@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.read import read_study
+from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.analysis.runs import Key, key_of
 from scalestudy.app.listener import Listener
 from scalestudy.cluster.gpu_assignment import assignment

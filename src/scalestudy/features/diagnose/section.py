@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from scalestudy.analysis.runs import key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.analysis.table import Row
+from scalestudy.analysis.study_table import Row
 from scalestudy.features.diagnose.decomposition import slow_rank
 from scalestudy.features.diagnose.records import (
     Diagnosis,
@@ -37,7 +37,7 @@ from scalestudy.report.document import (
     headings_of,
 )
 from scalestudy.report.figure import COLOURS, WIDTH, Figure, data, figure
-from scalestudy.report.format import number, with_interval
+from scalestudy.report.number_format import number, with_interval
 from scalestudy.store.study_folder import StudyFolder
 
 if TYPE_CHECKING:

@@ -5,13 +5,14 @@ from math import floor, log10
 from typing import NamedTuple
 
 from scalestudy.analysis.runs import metric_label
-from scalestudy.analysis.scaling.words import describe_fit, model_sentences
+from scalestudy.analysis.scaling_model import describe_fit, model_sentences
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.table import Row
+from scalestudy.analysis.study_table import Row
 from scalestudy.config.point import REPEATS
 from scalestudy.features.proposal.subject import ProposalSubject, counted, listed
 from scalestudy.plugins.engines import package_labels
-from scalestudy.report.format import (
+from scalestudy.report.notes import environments
+from scalestudy.report.number_format import (
     NOT_AVAILABLE,
     decimals,
     number,
@@ -20,7 +21,6 @@ from scalestudy.report.format import (
     with_ends,
     with_interval,
 )
-from scalestudy.report.notes import environments
 from scalestudy.util import units
 
 

@@ -6,8 +6,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.read import read_study
+from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.features.proposal.facts import (
     COLUMNS,
@@ -45,9 +44,9 @@ from scalestudy.report.document import (
     headings_of,
 )
 from scalestudy.report.figure import Figure
-from scalestudy.report.format import number, significant, times_faster, with_interval
+from scalestudy.report.formats import to_json
 from scalestudy.report.notes import environment_table
-from scalestudy.report.tabular import to_json
+from scalestudy.report.number_format import number, significant, times_faster, with_interval
 from scalestudy.report.time_and_cost import phases
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError

@@ -7,7 +7,7 @@ from scalestudy.features.proposal.facts import NODES, Missing
 from scalestudy.features.proposal.panel import Panel
 from scalestudy.features.proposal.subject import ProposalSubject, counted
 from scalestudy.report.document import Block, Items, Paragraph, Table, headings_of
-from scalestudy.report.format import significant
+from scalestudy.report.number_format import significant
 
 
 class ResourceRequest(NamedTuple):

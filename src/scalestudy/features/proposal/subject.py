@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.price import is_undecided
 from scalestudy.analysis.quality import Verdict
-from scalestudy.analysis.scaling.series import nodes_of
+from scalestudy.analysis.scaling_model import nodes_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
-from scalestudy.analysis.table import Row
+from scalestudy.analysis.study_table import Row
 from scalestudy.launch.base import Overview, PointStatus
-from scalestudy.report.format import significant
+from scalestudy.report.number_format import significant
 from scalestudy.store.records import RankRecord, Result
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import UNSUCCESSFUL, RunFiles, state_of_files

@@ -7,13 +7,13 @@ from math import isfinite
 from scalestudy.analysis.larger_batch import quality_holds
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import grouped, metric_label, sense_of
-from scalestudy.analysis.table import Row, rows_of
+from scalestudy.analysis.study_table import Row, rows_of
 from scalestudy.config.metrics import gain
 from scalestudy.config.template import comment, study_toml
 from scalestudy.features.recipe.run import RUNGS, SEEDS, RateTrial, RecipePlan, TunedRate
 from scalestudy.plugins.strategies import traits
 from scalestudy.report.document import Document, Heading, Items, Paragraph, Table, headings_of
-from scalestudy.report.format import number, with_interval
+from scalestudy.report.number_format import number, with_interval
 
 DIGITS = 3
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from scalestudy.analysis.divergence import failures
-from scalestudy.analysis.read import runs_of
+from scalestudy.analysis.findings import runs_of
 from scalestudy.analysis.runs import Run, sense_of
 from scalestudy.app.listener import Listener
 from scalestudy.app.run import run_points

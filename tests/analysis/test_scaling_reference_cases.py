@@ -1,7 +1,6 @@
 """Synthetic studies with a known truth: how often predictions and decisions are right.
 
-Each case: 200 studies, three runs per worker count, 2 % noise; twice the largest count is predicted.
-"""
+Each case: 200 studies, three runs per worker count, 2 % noise; twice the largest count is predicted."""
 
 import math
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 import synthetic
-from scalestudy.analysis.read import read_study, runs_of
+from scalestudy.analysis.findings import read_study, runs_of
 from scalestudy.launch.status import KILLED, study_status
 
 

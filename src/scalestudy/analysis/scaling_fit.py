@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+
 Work = Literal["strong", "weak"]
 Update = Literal["fixed", "growing"]
 MINIMUM_COUNTS = 3

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.report.format import decimals, number, span, time_unit, with_interval
+from scalestudy.report.number_format import decimals, number, span, time_unit, with_interval
 
 
 def test_numbers_have_thousands_and_a_true_minus():

@@ -7,8 +7,8 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.table import columns
-from scalestudy.report.tabular import to_csv, to_json
+from scalestudy.analysis.study_table import columns
+from scalestudy.report.formats import to_csv, to_json
 
 
 def test_csv_holds_the_contract_and_nothing_else():

@@ -7,11 +7,11 @@ from elsewhere import foreign
 from published import TABLES, column
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure
+from scalestudy.analysis.price import speed_up
 from scalestudy.analysis.quality import judge
 from scalestudy.analysis.runs import grouped, key_of
-from scalestudy.analysis.scaling.series import series_of
-from scalestudy.analysis.speedup import speed_up
-from scalestudy.analysis.table import records
+from scalestudy.analysis.scaling_model import series_of
+from scalestudy.analysis.study_table import records
 
 
 def speed(runs, strategy, workers, swept=None):

@@ -4,7 +4,7 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.report.losses import LEAST_EPOCHS, MOST_COUNTS, MOST_RECORDS, loss_records, losses
+from scalestudy.report.loss_curves import LEAST_EPOCHS, MOST_COUNTS, MOST_RECORDS, loss_records, losses
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
 

@@ -8,8 +8,8 @@ from typing import Any
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Run, epoch_values
 from scalestudy.report.figure import COLOURS, HEIGHT, WIDTH, Figure, data, figure, ramp, tooltip
-from scalestudy.report.format import time_unit
-from scalestudy.report.series import MOST_PANELS, Records, downsampled, rounded, series_name
+from scalestudy.report.figure_data import MOST_PANELS, Records, downsampled, rounded, series_name
+from scalestudy.report.number_format import time_unit
 
 MOST_EPOCHS = 60
 """Largest number of epochs drawn in a line; more cannot be distinguished and would enlarge the page."""

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from scalestudy.analysis.epochs import read_epochs
+from scalestudy.analysis.runs import read_epochs
 from scalestudy.store.records import EpochRecord
 from scalestudy.store.run_folder import RunFolder
 

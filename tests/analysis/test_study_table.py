@@ -7,7 +7,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.findings import phase_seconds
 from scalestudy.analysis.runs import key_of, order
-from scalestudy.analysis.table import columns, records, runs_table
+from scalestudy.analysis.study_table import columns, records, runs_table
 
 CONTRACT = [
     *("strategy", "workers", "runs", "global_batch"),

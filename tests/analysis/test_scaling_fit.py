@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import synthetic
 from published import TABLES
-from scalestudy.analysis.scaling.fit import fit, terms_of
+from scalestudy.analysis.scaling_fit import fit, terms_of
 
 COUNTS = [1, 2, 4, 8, 16, 32]
 SECONDS = st.floats(1, 1e5)

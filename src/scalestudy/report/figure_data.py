@@ -9,7 +9,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, describe
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.table import Row
+from scalestudy.analysis.study_table import Row
 
 if TYPE_CHECKING:
     import altair as alt

@@ -9,13 +9,11 @@ from scalestudy.analysis.costs import COLUMNS as COSTS
 from scalestudy.analysis.costs import Costs, costs_of
 from scalestudy.analysis.divergence import chance_of
 from scalestudy.analysis.measures import Basis, Measures, oversubscription
-from scalestudy.analysis.price import Price
+from scalestudy.analysis.price import Price, SpeedUp, efficiency, speed_up
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run, sense_of, sources, swept_names
-from scalestudy.analysis.speedup import SpeedUp, efficiency, speed_up
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.time_to_target import ToTarget
-from scalestudy.analysis.useful import Useful
+from scalestudy.analysis.to_target import ToTarget, Useful
 from scalestudy.config.metrics import Sense, gain
 from scalestudy.config.quality_margin import QualityMargin
 from scalestudy.plugins.strategies import is_synchronous

@@ -1,0 +1,452 @@
+"""Series of runs over numbers of workers with their scaling models, predictions, and sentences on them.
+
+The work of a series is constant or grows with the workers: strong or weak scaling. Numbers from other tools
+may lack the training time. Then the mean time of an epoch or the time of 1,000 samples is used. Unknown work
+is assumed to be equal.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean
+from typing import Literal
+
+from scalestudy.analysis.costs import mean_of
+from scalestudy.analysis.measures import (
+    Groups,
+    Measure,
+    Measures,
+    epoch_seconds,
+    find_baseline,
+    gathered,
+    measured_times,
+    other_updates,
+    times_count,
+)
+from scalestudy.analysis.runs import Key, Run, values_of
+from scalestudy.analysis.scaling_fit import (
+    MINIMUM_COUNTS,
+    ScalingFit,
+    ScalingTerm,
+    Update,
+    Work,
+    fit,
+    terms_of,
+)
+from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
+
+TimeOf = Literal["training", "epoch", "samples"]
+ALIKE = 0.01
+"""Relative difference up to which amounts of work count as equal."""
+SAMPLES = 1000
+"""Samples whose time is fitted if neither the time of a training nor of an epoch is known."""
+TIMES: dict[TimeOf, str] = {
+    "training": "Training time",
+    "epoch": "Time of an epoch",
+    "samples": f"Time of {SAMPLES:,} samples",
+}
+"""Names of the times of a series."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Timed runs of one strategy and variant, and what is known about their work.
+
+    Attributes:
+        key: Its row with the fewest workers.
+        different: Different numbers of workers, in order.
+        times: Seconds of the unit in `of`, with all rows that share its design.
+        work: "strong" if all runs process as many samples, "weak" if the samples grow with the workers.
+        samples: Samples that one training on the fewest workers processes; None if unknown.
+        update: "fixed" if the global batch is constant, "growing" if it grows with the workers; None if
+            neither or unknown.
+        updates: Mean number of updates on the fewest workers; None if unknown.
+        nodes: Nodes for each number of workers, without those whose ranks were not all recorded.
+        others: Numbers of workers that process other numbers of samples and are left out.
+        of: Which time is fitted.
+    """
+
+    key: Key
+    different: tuple[int, ...]
+    times: Measure
+    work: Work
+    samples: int | None
+    update: Update | None
+    updates: float | None
+    nodes: Mapping[int, int]
+    others: tuple[int, ...] = ()
+    of: TimeOf = "training"
+
+    @property
+    def timed(self) -> list[tuple[int, float]]:
+        """Workers and seconds of each run."""
+        counts = self.different
+        return [
+            (count, seconds) for count in counts for seconds in self.times.values[self.key.on(count)].values()
+        ]
+
+    @property
+    def nodes_measured(self) -> int | None:
+        """Largest number of nodes measured; None unless it is known for every number of workers."""
+        return max(self.nodes.values()) if set(self.nodes) == set(self.different) else None
+
+    @property
+    def workers_per_node(self) -> int | None:
+        """Largest number of workers on one node; None unless nodes are known for every number of workers."""
+        if self.nodes_measured is None:
+            return None
+        return max(math.ceil(count / nodes) for count, nodes in self.nodes.items())
+
+
+def nodes_of(run: Run) -> int | None:
+    """Number of nodes that a run computed on; None unless all of its ranks were recorded."""
+    if not run.ranks or len(run.ranks) != run.ranks[0].size:
+        return None
+    return len({rank.host for rank in run.ranks})
+
+
+def series_of(measures: Measures) -> list[Series]:
+    """Every strategy and variant with usable times, in reading order."""
+    groups = measures.groups
+    usable = [key for key in groups if times_count(groups[key]) and not other_updates(groups[key])]
+    found = (_series(keys, measures) for keys in gathered(usable, lambda key: key.series).values())
+    return [series for series in found if series is not None]
+
+
+def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
+    rows = {key.workers: measures.groups[key] for key in keys}
+    runs = [run for members in rows.values() for run in members]
+    # The first time that is known for all runs.
+    of = next((of for of, seconds in _SECONDS.items() if all(seconds(run) is not None for run in runs)), None)
+    if of is None:
+        return None
+    works = _works(rows, of)
+    first = min(works, default=0)
+    if not first:
+        return None
+    grown = [work * first / count for count, work in works.items()]
+    weak = len(works) > 1 and nearly_equal(grown) and not nearly_equal(works.values())
+    compared = {
+        count: rows[count] for count, work in works.items() if weak or nearly_equal((work, works[first]))
+    }
+    nodes = {count: {nodes_of(run) for run in members} for count, members in compared.items()}
+    return Series(
+        key=keys[0].on(first),
+        different=tuple(sorted(compared)),
+        times=measures.training_seconds if of == "training" else _own_times(keys, measures, of),
+        work="weak" if weak else "strong",
+        samples=compared[first][0].result.samples_processed,
+        update=_update({count: members[0].result.global_batch for count, members in compared.items()}),
+        updates=mean_of(run.result.updates for run in compared[first]),
+        nodes={
+            count: number
+            for count, numbers in nodes.items()
+            if len(numbers) == 1 and (number := next(iter(numbers))) is not None
+        },
+        others=tuple(sorted(rows.keys() - compared.keys())),
+        of=of,
+    )
+
+
+_SECONDS: dict[TimeOf, Callable[[Run], float | None]] = {
+    "training": lambda run: run.result.training_seconds,
+    "epoch": lambda run: epoch_seconds(run) if run.foreign else None,
+    "samples": lambda run: SAMPLES / run.result.throughput if run.foreign and run.result.throughput else None,
+}
+
+
+def _own_times(keys: Sequence[Key], measures: Measures, of: TimeOf) -> Measure:
+    groups = {key: measures.groups[key] for key in keys}
+    return measured_times(groups, {key: values_of(runs, _SECONDS[of]) for key, runs in groups.items()})
+
+
+def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
+    """Work in samples or epochs by number of workers, without those whose runs differ by more than `ALIKE`.
+
+    If only the size of the training set is known, every epoch is assumed to process all of it.
+    """
+    if of == "samples":
+        return dict.fromkeys(rows, 1.0)
+    sized = all(run.result.training_samples for runs in rows.values() for run in runs)
+
+    def work(run: Run) -> float:
+        size = (run.result.training_samples or 1) if sized else 1
+        if of == "epoch":
+            return size
+        return run.result.samples_processed or size * (run.result.epochs or 1)
+
+    works = {count: {work(run) for run in runs} for count, runs in rows.items()}
+    return {count: fmean(numbers) for count, numbers in works.items() if nearly_equal(numbers)}
+
+
+def _update(batches: Mapping[int, int | None]) -> Update | None:
+    sizes = {count: batch for count, batch in batches.items() if batch}
+    if len(sizes) < len(batches):
+        return None
+    if nearly_equal(sizes.values()):
+        return "fixed"
+    return "growing" if nearly_equal(batch / count for count, batch in sizes.items()) else None
+
+
+def nearly_equal(values: Iterable[float]) -> bool:
+    """Whether amounts of work count as equal."""
+    numbers = list(values)
+    return max(numbers) <= min(numbers) * (1 + ALIKE)
+
+
+REACH = 4
+"""How far predictions and limits reach, as a factor of the largest number of workers or speed-up measured."""
+ANY_NUMBER = 10_000
+"""If the upper end of the limit of speed-up exceeds this, there is no limit."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Time and speed-up on a number of workers, with 95 % intervals.
+
+    Attributes:
+        seconds: Geometric mean of the runs if it was measured; else the model's time with the prediction
+            interval of one run.
+        speedup: Relative to `Model.reference` workers; for weak scaling the scaled speed-up.
+        efficiency: Share of the ideal speed-up.
+        kind: Whether the number of workers was measured, or lies between or outside the measured ones.
+    """
+
+    workers: float
+    seconds: Estimate
+    speedup: Estimate
+    efficiency: Estimate
+    kind: Literal["measured", "interpolated", "extrapolated"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A series with its scaling model.
+
+    Attributes:
+        fit: The scaling model; None if it cannot be fitted, for the reason in `reason`.
+        baseline: The row that its speed-up is relative to.
+    """
+
+    series: Series
+    fit: ScalingFit | None
+    reason: str
+    baseline: Key
+
+    @property
+    def reference(self) -> int:
+        """Workers of the baseline."""
+        return self.baseline.workers
+
+    @property
+    def lack_of_fit(self) -> bool:
+        """Whether the runs deviate from the scaling model by more than their scatter."""
+        return self.fit is not None and self.fit.lack_of_fit
+
+    @property
+    def nodes_measured(self) -> int | None:
+        """Largest number of nodes measured; None if unknown."""
+        return self.series.nodes_measured
+
+    @property
+    def workers_per_node(self) -> int | None:
+        """Largest number of workers on one node; None if unknown."""
+        return self.series.workers_per_node
+
+    def predict(self, workers: float) -> Prediction:
+        """Time, speed-up and efficiency on a number of workers: measured if available, else from the model.
+
+        Raises:
+            ValueError: The number was not measured, and there is no scaling model.
+        """
+        counts = self.series.different
+        if workers in counts:
+            row, times = self.series.key.on(int(workers)), self.series.times
+            itself = ONE if len(times.values[row]) > 1 else Estimate(1.0)
+            speed = itself if row == self.baseline else times.ratio(self.baseline, row)
+            return self._prediction(workers, times.mean(row), speed, "measured")
+        if self.fit is None:
+            raise ValueError(self.reason)
+        inside = counts[0] < workers < counts[-1]
+        seconds = self.fit.run(workers)
+        speed = self._first.times(seconds.inverse())
+        return self._prediction(workers, seconds, speed, "interpolated" if inside else "extrapolated")
+
+    def _prediction(
+        self,
+        workers: float,
+        seconds: Estimate,
+        speed: Estimate,
+        kind: Literal["measured", "interpolated", "extrapolated"],
+    ) -> Prediction:
+        if self.series.work == "weak":
+            speed = speed.scaled(workers / self.reference)
+        return Prediction(workers, seconds, speed, speed.scaled(self.reference / workers), kind)
+
+    @property
+    def _first(self) -> Estimate:
+        """Time of the baseline; if that is one run, with the scatter of runs about the model."""
+        seconds = self.series.times.mean(self.baseline)
+        return seconds.times(self.fit.one_run) if seconds.low is None and self.fit else seconds
+
+    @cached_property
+    def limit(self) -> Estimate:
+        """Speed-up that the model does not exceed on any number of workers, with its interval; else empty.
+
+        It is empty for weak scaling or lack of fit, if workers span less than a factor of `REACH`, if
+        the limit exceeds `REACH` times the largest speed-up measured, and if the interval has no upper end.
+        """
+        counts = self.series.different
+        if self.fit is None or self.fit.lack_of_fit or self.series.work == "weak":
+            return NOTHING
+        reached = max(self.predict(count).speedup.value or 0.0 for count in counts)
+        limit = self._first.times(self.fit.shortest().inverse())
+        if limit.value is None or limit.high is None or limit.high > ANY_NUMBER:
+            return NOTHING
+        return limit if counts[-1] >= REACH * counts[0] and limit.value <= REACH * reached else NOTHING
+
+    def counts(self, most: int | None = None) -> list[int]:
+        """Measured numbers of workers, then doublings up to `most`, by default `REACH` times the largest."""
+        counts = list(self.series.different)
+        most = most or REACH * counts[-1]
+        while counts[-1] * 2 <= most:
+            counts.append(counts[-1] * 2)
+        return counts
+
+
+def models_of(measures: Measures) -> tuple[Model, ...]:
+    """Model of every strategy and variant, in reading order."""
+    return tuple(model_of(series, measures.groups) for series in series_of(measures))
+
+
+def model_of(series: Series, groups: Groups) -> Model:
+    """Model of one series; `groups` holds the one-worker runs that may be its baseline."""
+    timed = series.timed
+    scaling = fit(_terms(series), [count for count, _ in timed], [seconds for _, seconds in timed])
+    reference, baseline = series.key, find_baseline(series.key, groups, timed=True)
+    if baseline and baseline.strategy != series.key.strategy and series.work == "strong":
+        samples = [series.samples, *(run.result.samples_processed for run in groups[baseline])]
+        same_work = nearly_equal(size for size in samples if size) if all(samples) else not any(samples)
+        if series.of == "training" and same_work and series.times.values[baseline]:
+            reference = baseline
+    return Model(series, scaling, "" if scaling else _why_none(series), reference)
+
+
+def _terms(series: Series) -> tuple[ScalingTerm, ...]:
+    """Terms of a series, with one for the second node if two or more numbers of workers lie on each side."""
+    one = [count for count, nodes in series.nodes.items() if nodes == 1]
+    several = [count for count, nodes in series.nodes.items() if nodes > 1]
+    told_apart = min(len(one), len(several)) > 1 and max(one) < min(several)
+    return terms_of(series.work, series.update, max(one) if told_apart else None)
+
+
+def _why_none(series: Series) -> str:
+    counts = len(series.different)
+    if counts >= MINIMUM_COUNTS:
+        return "a training time is not a positive number"
+    others = f" ({_listed(series.others)} processed a different number of samples)" if series.others else ""
+    return (
+        f"a scaling model needs {MINIMUM_COUNTS} different numbers of workers, and there"
+        f" {'is 1' if counts == 1 else f'are {counts}'}{others}"
+    )
+
+
+def _listed(counts: Sequence[int]) -> str:
+    return ", ".join(str(count) for count in counts)
+
+
+def karp_flatt(speedup: Estimate, workers: float) -> Estimate:
+    """Serial share e = (1/S - 1/n) / (1 - 1/n), with the interval from that of the speed-up.
+
+    Karp and Flatt, "Measuring parallel processor performance", Communications of the ACM 33 (1990). If it
+    stays constant as workers are added, time is lost to serial work; if it rises, to overhead that grows with
+    them.
+
+    Args:
+        speedup: S(n); a relative speed-up is on n / n0 workers.
+        workers: n, or n / n0. At 1 the result is empty. Below 0, the speed-up is more than ideal.
+    """
+    if workers <= 1 or not speedup.value or speedup.value < 0 or math.isinf(speedup.value):
+        return NOTHING
+    return speedup.inverse().map(lambda value: (value - 1 / workers) / (1 - 1 / workers))
+
+
+NAMES = {
+    "fixed": "a part that does not shrink with the workers",
+    "constant": "communication that does not grow",
+    "ring": "ring communication",
+    "log": "communication or waiting that grows with log₂ n",
+    "linear": "communication with each worker in turn",
+    "second node": "communication between nodes",
+}
+"""Meaning of the terms other than computation."""
+
+
+def model_sentences(model: Model) -> list[str]:
+    """Sentences on the limit of speed-up, lack of fit, and numbers of workers that are left out."""
+    if model.fit is None:
+        return []
+    sentences, limit = [], model.limit
+    if limit.value is not None:
+        relative = f" (relative to {model.reference} workers)" if model.reference > 1 else ""
+        sentences.append(
+            f"If times continue as measured, speed-up{relative} stays below {limit.value:.3g}"
+            f" (95 % interval {limit.low:.3g} to {limit.high:.3g}) for any number of workers."
+        )
+    if model.lack_of_fit:
+        count, off = model.fit.worst
+        sentences.append(
+            f"The scaling model misses something: it is off by {100 * abs(off):.2g} % at {_workers(count)},"
+            " so its predictions are unreliable."
+        )
+    if model.series.others:
+        others = ", ".join(str(count) for count in model.series.others)
+        sentences.append(
+            "Left out of the scaling model, because they processed a different number of samples:"
+            f" {others} workers."
+        )
+    return sentences
+
+
+def describe_fit(model: Model, name: str) -> str:
+    """The model, its terms, and how well it fits. `name` is the name of the series."""
+    fit, series = model.fit, model.series
+    assert fit is not None
+    of = "" if series.of == "training" else f" ({TIMES[series.of].lower()})"
+    parts = [NAMES[part] for part in fit.parts if part in NAMES]
+    consists = f"with {' and '.join(parts)}" if parts else "with parallel work only"
+    count, off = fit.worst
+    held = f"Mean times deviate from it by at most {100 * abs(off):.2g} % (at {_workers(count)})."
+    text = f"{name}: {fit.written}{of}, {consists}. "
+    text += "Mean times agree with it." if abs(off) < 1e-6 else held
+    extra = fit.parts.get("second node")
+    if extra and series.updates and model.workers_per_node is not None:
+        # The coefficient covers all updates of a training on one worker.
+        per_update = extra / series.updates / (series.key.workers if series.update == "growing" else 1)
+        text += (
+            f" From the second node on ({model.workers_per_node + 1} workers or more) each update takes"
+            f" {1000 * per_update:.3g} ms longer."
+        )
+    return text
+
+
+def describe_work(model: Model) -> str:
+    """Strong or weak scaling, and how the number of updates changes."""
+    series = model.series
+    samples = f"{series.samples:,} samples" if series.samples else ""
+    if series.work == "weak":
+        start = f", from {samples} on {_workers(series.key.workers)}" if samples else ""
+        return f"weak scaling: the work of a training grows with the workers{start}"
+    if series.of != "training" or not samples:
+        return "strong scaling, assuming that every run did the same work, which is not recorded"
+    updates = {
+        "growing": ", with fewer updates on more workers, since the global batch grows",
+        "fixed": ", with the same number of updates, since the global batch is fixed",
+        None: "",
+    }[series.update if len(series.different) > 1 else None]
+    return f"strong scaling: every training processes {samples}{updates}"
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker" + ("" if count == 1 else "s")

@@ -1,0 +1,413 @@
+"""The report's further sections: costs, samples, what ran until decided, how times scale with the workers."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.larger_batch import samples_needed
+from scalestudy.analysis.runs import Key, swept_names
+from scalestudy.analysis.scaling_model import (
+    TIMES,
+    Model,
+    Prediction,
+    describe_fit,
+    describe_work,
+    karp_flatt,
+    model_sentences,
+)
+from scalestudy.analysis.sequential import ALPHA, LOOKS
+from scalestudy.analysis.study_table import Row
+from scalestudy.report import figure_data
+from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
+from scalestudy.report.figure import HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
+from scalestudy.report.figure_data import workers
+from scalestudy.report.number_format import decimals, number, time_unit, with_interval
+from scalestudy.report.results import identity_headings, swept_columns
+from scalestudy.util import units
+
+
+@dataclass(frozen=True)
+class CostColumn:
+    """A quantity: its heading, its column in the table, and its format."""
+
+    heading: Heading
+    name: str
+    written: Callable[[float], str]
+
+    def value(self, row: Row) -> float | None:
+        """The quantity for a row; None if unknown."""
+        value: float | None = getattr(row.costs, self.name)
+        return value
+
+
+def _percent(value: float) -> str:
+    return number(value, 0)
+
+
+def _share(value: float) -> str:
+    return number(100 * value, 1 if value < 0.1 else 0)
+
+
+def _watt_hours(value: float) -> str:
+    return units.scaled(value, "Wh") if value >= 1 else units.scaled(1000 * value, "mWh")
+
+
+TAKEN = (
+    CostColumn(Heading("Device time", "wall clock", "devices"), "device_hours", units.cost),
+    CostColumn(Heading("Node time", "wall clock", "nodes"), "node_hours", units.cost),
+    CostColumn(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
+    CostColumn(Heading("GPUs", "% busy", "GPU %"), "gpu_percent", _percent),
+    CostColumn(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
+    CostColumn(Heading("GPU memory", "peak", "GPU mem"), "gpu_memory_bytes", units.size),
+    CostColumn(Heading("Host memory", "peak of a process", "memory"), "peak_memory_bytes", units.size),
+    CostColumn(Heading("FLOP", "per sample", "FLOP"), "flops_per_sample", lambda v: units.scaled(v, "FLOP")),
+    CostColumn(
+        Heading("FLOP/s", "reached", "FLOP/s"), "flops_per_second", lambda v: units.scaled(v, "FLOP/s")
+    ),
+    CostColumn(Heading("MFU", "% of peak", "MFU %"), "mfu", _share),
+)
+MOVED = (
+    CostColumn(Heading("Sent", "network", "sent"), "network_sent_bytes", units.size),
+    CostColumn(Heading("Received", "network", "received"), "network_received_bytes", units.size),
+    CostColumn(Heading("Loopback", "in a node", "loopback"), "loopback_bytes", units.size),
+    CostColumn(Heading("Read", "storage", "read"), "read_bytes", units.size),
+    CostColumn(Heading("Written", "storage", "written"), "written_bytes", units.size),
+)
+MEANINGS = {
+    "device_hours": "Device and node time last from the start of the processes to the result, as sites"
+    " charge them. Training time is shorter: a column of its own in the results.",
+    "watt_hours": "Energy is that of the {energy} during training, without the rest of the node.",
+    "loopback_bytes": "Network and loopback bytes are those of whole nodes, including other programs.",
+    "read_bytes": "Reads from the page cache do not count as reads from storage.",
+    "flops_per_sample": "FLOP are those of matrix products and convolutions in the graph of the training"
+    " step, forward and backward.",
+    "mfu": "MFU is the FLOP/s reached in the steady epochs, divided by the peak of all devices (dense, as"
+    " stated by the manufacturer).",
+}
+"""Meaning of each column, printed below the table if the table has the column."""
+WORDS = {
+    "cpu_joules": "the processors' energy",
+    "gpu_joules": "the GPUs' energy",
+    "read_bytes": "bytes of storage",
+    "network_sent_bytes": "bytes on the network",
+    "flops_per_sample": "FLOP",
+    "mfu": "MFU",
+}
+"""Names of columns in text."""
+
+
+def costs_section(findings: Findings) -> Section | None:
+    """Tables of the known quantities; None if there are none."""
+    rows = [row for row in findings.rows if any(column.value(row) is not None for column in TAKEN + MOVED)]
+    used = [column for column in TAKEN + MOVED if any(column.value(row) is not None for row in rows)]
+    if not used:
+        return None
+    blocks: list[Block] = []
+    if taken := [column for column in used if column in TAKEN]:
+        blocks.append(_table("Per run, from start to result or during training", rows, taken))
+    if moved := [column for column in used if column in MOVED]:
+        blocks.append(Folded("Bytes moved during training", (_table("", rows, moved),)))
+    shown = {column.name for column in used}
+    parts = {part for row in rows if row.costs.energy_of for part in row.costs.energy_of.split(" + ")}
+    energy = " and ".join(
+        part.replace("gpus", "GPUs").replace("cpus", "processors") for part in sorted(parts)
+    )
+    meanings = [text.format(energy=energy) for name, text in MEANINGS.items() if name in shown]
+    return Section("What it cost", (*blocks, Items((*meanings, *_unmeasured(rows)))), "costs")
+
+
+def _table(caption: str, rows: Sequence[Row], columns: Sequence[CostColumn]) -> Table:
+    names, lines = swept_columns(rows), []
+    for row in rows:
+        swept = [str(row.key.swept.get(name, "")) for name in names]
+        values = [(column, column.value(row)) for column in columns]
+        written = ["" if value is None else column.written(value) for column, value in values]
+        lines.append((row.strategy, str(row.workers), *swept, *written))
+    headings = (*identity_headings(names), *(column.heading for column in columns))
+    return Table(headings, tuple(lines), caption, essential=len(names) + 3)
+
+
+def _unmeasured(rows: Sequence[Row]) -> list[str]:
+    reasons = [reason for row in rows for reason in (row.costs.unmeasured or "").split("; ") if reason]
+    parts = [reason.partition(": ") for reason in dict.fromkeys(reasons)]
+    return [f"Unknown: {WORDS.get(name, name)}, since {why}." for name, _, why in parts]
+
+
+POLICY = (
+    "Every row was timed first, by runs that end when their step time is known; the times of a training are"
+    " computed from them. Then the fastest row that its cost efficiency admits and its reference were trained"
+    " with the same seeds, until a group-sequential test settled its quality; where it was worse, the search"
+    " went on by bisection among rows with fewer workers. Rows were judged after {looks} seeds. Each look has"
+    " a level of its own, so that a row worse by the margin is called no worse in at most {alpha:.1%} of"
+    " studies (alpha spending: Lan and DeMets, Biometrika 70, 1983; Jennison and Turnbull 2000). Rows with"
+    " equal first losses make equal updates, so that one of them was trained for all."
+)
+
+
+def settled_section(findings: Findings) -> Section | None:
+    """The timing runs and trainings of each row; None if the study ran its whole grid."""
+    if not findings.measures.sequential:
+        return None
+    looks = f"{', '.join(map(str, LOOKS[:-1]))} and {LOOKS[-1]}"
+    names = swept_names(findings.runs)
+    lines = tuple(
+        (
+            row.strategy,
+            str(row.workers),
+            *(str(row.key.swept.get(name, "")) for name in names),
+            str(row.timings),
+            str(row.runs - row.timings),
+            reason(findings, row),
+        )
+        for row in findings.rows
+    )
+    headings = (
+        *identity_headings(names),
+        Heading("Timing runs", brief="timed"),
+        Heading("Trainings", brief="trained"),
+        Heading("Why", numeric=False),
+    )
+    table = Table(headings, lines, name="settled")
+    paragraph = Paragraph(POLICY.format(looks=looks, alpha=ALPHA))
+    return Section("What was run, and why", (paragraph, table), "settled")
+
+
+def reason(findings: Findings, row: Row) -> str:
+    """Why a row was trained, or why not."""
+    decision = findings.advice.decision
+    if row.runs > row.timings:
+        return "the reference" if row.key == decision.reference else "may be chosen, or is compared with"
+    if speaker := _speaker(findings, row.key):
+        return f"equal updates as {speaker.label}, which was trained"
+    efficiency = row.price.efficiency.value if row.price else None
+    if efficiency is None:
+        return "its times are excluded"
+    if efficiency < decision.target:
+        return f"cost efficiency {number(efficiency, 2)}, below {decision.target:g}"
+    choice = decision.price
+    if choice and row.price and row.price.duration >= choice.duration:
+        return "not faster than the advised row"
+    return "not reached yet"
+
+
+def _speaker(findings: Findings, key: Key) -> Key | None:
+    """The trained row whose quality is that of a row that was only timed."""
+    updates = findings.measures.updates
+    return next(
+        (
+            row.key
+            for row in findings.rows
+            if row.runs > row.timings and updates[row.key] == updates[key] and row.key != key
+        ),
+        None,
+    )
+
+
+MEANING = (
+    "Useful speed-up U(n) = S(n)/r(n) is what remains of the speed-up S(n) if n workers need r(n) times the"
+    " samples for the same quality (Shallue et al., JMLR 2019). Samples are interpolated between evaluations"
+    " and compared by seed. Synchronous strategies make the same updates, so one series of trainings, also of"
+    " `virtual` workers, gives r(n) for all of them."
+)
+
+
+def samples_section(findings: Findings) -> Section | None:
+    """Samples to the target quality and the critical batch; None if the global batch does not grow."""
+    sentences = samples_needed(findings.rows)
+    if not sentences:
+        return None
+    return Section("What the larger batch costs", (Items(tuple(sentences)), Paragraph(MEANING)), "samples")
+
+
+MOST_MODELS = 12
+"""Largest number of series that are shown, including the recommended one."""
+POINTS = 40
+"""Points of a curve."""
+INTERVALS = (
+    "Predictions assume that times continue as measured. Their 95 % prediction intervals are for a single"
+    " run and allow for every form of exchange that the runs do not rule out, but not for effects that only"
+    " appear with more workers, or on more nodes, than were measured."
+)
+SHARES = (
+    "The Karp–Flatt metric (1990) is the serial share of the work that alone would explain a speed-up. If it"
+    " stays level, serial work is the limit; if it rises, something grows with the workers."
+)
+CAPTION = (
+    "Filled points are measured, the line is the scaling model. The dashed line and open points are"
+    " predictions, with bars that contain a run with a probability of 95 % if times continue as measured."
+)
+STRATEGY, WORKERS = Heading("Strategy", numeric=False), Heading("Workers", brief="n")
+SPEEDUP, EFFICIENCY = Heading("Speed-up", brief="S"), Heading("Efficiency", brief="E")
+
+
+def models_section(findings: Findings) -> Section | None:
+    """Scaling models and predictions; None if no strategy has enough numbers of workers."""
+    models = shown_models(findings)
+    if not models:
+        return None
+    works = dict.fromkeys(describe_work(model) for model in models)
+    alike = len(works) == 1
+    blocks: list[Block] = [Paragraph(f"This is {next(iter(works))}.")] if alike else []
+    blocks.append(Items(tuple(_words(model, alike) for model in models)))
+    if more := sum(model.fit is not None for model in findings.models) - len(models):
+        blocks.append(Paragraph(f"Scaling models of {more} more series are not shown here."))
+    without = [
+        f"{figure_data.series_name(model.series.key)}: {model.reason}."
+        for model in findings.models
+        if not model.fit
+    ]
+    if without:
+        left = len(without) - MOST_MODELS
+        blocks.append(
+            Paragraph(
+                "No scaling model for "
+                + " ".join(without[:MOST_MODELS])
+                + f" And for {left} more." * (left > 0)
+            )
+        )
+    blocks += [Drawing(partial(time_figure, findings)), _predicted(models), Paragraph(INTERVALS)]
+    title = "Measured and modelled times, and the Karp–Flatt metric"
+    blocks.append(Folded(title, (_every_count(models), Paragraph(SHARES))))
+    return Section("How the times scale", tuple(blocks), "models")
+
+
+def shown_models(findings: Findings) -> list[Model]:
+    """The series with a scaling model, at most `MOST_MODELS`, the recommended one first if there are more."""
+    models = [model for model in findings.models if model.fit]
+    if len(models) > MOST_MODELS and (choice := findings.advice.choice):
+        models.sort(key=lambda model: model.series.key.series != choice.key.series)
+    return models[:MOST_MODELS]
+
+
+def _words(model: Model, alike: bool) -> str:
+    work = "" if alike else f"This is {describe_work(model)}."
+    return " ".join(
+        (describe_fit(model, figure_data.series_name(model.series.key)), *model_sentences(model), work)
+    ).rstrip()
+
+
+def _predicted(models: Sequence[Model]) -> Table:
+    predictions = [
+        (model, prediction)
+        for model in models
+        for n in model.counts()
+        if (prediction := model.predict(n)).kind == "extrapolated"
+    ]
+    unit, length, digits = _unit([prediction for _, prediction in predictions])
+    rows = tuple(
+        (
+            figure_data.series_name(model.series.key),
+            str(prediction.workers),
+            with_interval(prediction.seconds.scaled(1 / length), digits),
+            with_interval(prediction.speedup, 2)
+            + (f", against {model.reference} workers" if model.reference > 1 else ""),
+            with_interval(prediction.efficiency, 2),
+        )
+        for model, prediction in predictions
+    )
+    time = Heading(TIMES[models[0].series.of], unit, f"time {unit}")
+    most = max(model.counts()[-1] for model in models)
+    return Table(
+        (STRATEGY, WORKERS, time, SPEEDUP, EFFICIENCY),
+        rows,
+        f"Predictions for up to {most} workers",
+        name="predicted",
+    )
+
+
+def _unit(predictions: Sequence[Prediction]) -> tuple[str, float, int]:
+    """Unit of times, its length in seconds, and the decimals to show."""
+    values = [prediction.seconds.value or 0.0 for prediction in predictions]
+    unit, length = time_unit(values)
+    return unit, length, decimals([value / length for value in values])
+
+
+def _every_count(models: Sequence[Model]) -> Table:
+    predictions = [(model, model.predict(count)) for model in models for count in model.series.different]
+    unit, length, digits = _unit([prediction for _, prediction in predictions])
+    rows = []
+    for model, measured in predictions:
+        fit = model.fit
+        assert fit is not None
+        off = 100 * fit.residuals[int(measured.workers)]
+        share = karp_flatt(measured.speedup, measured.workers / model.reference)
+        rows.append(
+            (
+                figure_data.series_name(model.series.key),
+                str(measured.workers),
+                with_interval(measured.seconds.scaled(1 / length), digits),
+                number(fit.seconds(measured.workers) / length, digits),
+                ("+" if off > 0 else "") + number(off, 1),
+                with_interval(share, 3) if share.value is not None else "",
+            )
+        )
+    headings = (
+        STRATEGY,
+        WORKERS,
+        Heading(TIMES[models[0].series.of], f"measured, {unit}", f"measured {unit}"),
+        Heading("Model", unit, f"model {unit}"),
+        Heading("Off by", "%"),
+        Heading("Karp–Flatt", "serial share", "e"),
+    )
+    return Table(headings, tuple(rows), name="scaling")
+
+
+def time_figure(findings: Findings) -> Figure:
+    """Training time, measured and predicted; needs at least one scaling model."""
+    import altair as alt
+
+    models, labels = shown_models(findings), figure_data.labels(findings)
+    predictions = [(model, model.predict(count)) for model in models for count in model.counts()]
+    unit, length, _ = _unit([prediction for _, prediction in predictions])
+    curves: figure_data.Records = []
+    for model in models:
+        assert model.fit is not None
+        named = labels.fields(model.series.key)
+        for part, counts in (("within", _grid(model, False)), ("beyond", _grid(model, True))):
+            line = named | {"part": part, "line": f"{model.series.key.label} {part}"}
+            curves += [line | {"workers": n, "value": model.fit.seconds(n) / length} for n in counts]
+    points: figure_data.Records = []
+    for model, prediction in predictions:
+        kind = "predicted" if prediction.kind == "extrapolated" else prediction.kind
+        seconds = prediction.seconds.scaled(1 / length)
+        fields: dict[str, Any] = {"workers": int(prediction.workers), "kind": kind}
+        fields |= labels.fields(model.series.key)
+        points += [fields | figure_data.ends(seconds)] if seconds.value is not None else []
+    ends = figure_data.reach(points)
+    of = TIMES[models[0].series.of]
+    low, high = min(ends) / 1.1, max(ends) * 1.1
+    ticks = [
+        value for ten in range(-9, 9) for digit in (1, 2, 5) if low < (value := digit * 10.0**ten) < high
+    ]
+    y = alt.Y(
+        "value:Q",
+        title=f"{of} ({unit})",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False),
+        axis=alt.Axis(values=ticks, format="~g"),
+    )
+    colour, shape = colour_and_shape(labels.shown(points), labels.by_strategy, "")
+    x = workers(sorted({point["workers"] for point in points}))
+    dashes = alt.StrokeDash(
+        "part:N", scale=alt.Scale(domain=["within", "beyond"], range=[[1, 0], [3, 4]]), legend=None
+    )
+    lines = alt.Chart(data(curves)).mark_line(strokeWidth=2)
+    lines = lines.encode(x, y, colour, dashes, detail="line:N")
+    drawn = alt.Chart(data(points)).encode(x, y, colour)
+    bars = [drawn.mark_rule(strokeWidth=1.5).encode(y="low:Q", y2="high:Q")]
+    ground = alt.condition("datum.kind == 'measured'", colour, alt.value("transparent"))
+    tips = tooltip(strategy="Strategy", workers="Workers", kind="Is", text="Value")
+    marks = drawn.mark_point(size=80, strokeWidth=2).encode(shape=shape, fill=ground, tooltip=tips)
+    layers = [lines, *(bars if any("low" in point for point in points) else []), marks]
+    count = sum(model.fit is not None for model in findings.models)
+    left_out = f" Of {count} series, {MOST_MODELS} are drawn." if count > MOST_MODELS else ""
+    chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
+    return figure("predicted-time", f"{of}, measured and predicted", chart, CAPTION + left_out)
+
+
+def _grid(model: Model, beyond: bool) -> list[int]:
+    """Numbers of workers along a curve, measured or beyond: integers, since some terms are steps."""
+    measured = model.series.different
+    first, last = (measured[-1], model.counts()[-1]) if beyond else (measured[0], measured[-1])
+    return sorted({round(first * (last / first) ** (index / (POINTS - 1))) for index in range(POINTS)})
