@@ -1,5 +1,7 @@
 """Synthetic micrographs: reproducible by seed, at any size, and not separable by a threshold."""
 
+import shutil
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -50,6 +52,15 @@ def test_a_count_that_is_none_is_refused(ready, source):
 def test_a_size_too_small_for_an_indent_is_refused(ready):
     with pytest.raises(UserError, match="16 x 16"):
         ready("indents:2", image_size=(15, 40))
+
+
+def test_a_full_disk_refuses_a_new_set_and_not_one_that_is_prepared(ready, monkeypatch):
+    first = ready("indents:2", image_size=(32, 48))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 0))
+    assert ready("indents:2", image_size=(32, 48)) == first
+    with pytest.raises(UserError, match="of disk") as refused:
+        ready("indents:3", image_size=(32, 48))
+    assert refused.value.received == "3 of 32 x 48 pixels"
 
 
 @settings(max_examples=40, deadline=None)

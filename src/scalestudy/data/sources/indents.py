@@ -56,23 +56,24 @@ class Indents:
                 f"{self._size[0]} x {self._size[1]}",
                 "Choose a larger `image_size` under [data].",
             )
-        self._refuse_too_many(data)
+        self._cache = Path(data.cache or ".").absolute()
         self.identity = f"indents:{self._count}"
         self.fingerprint = digest("indents", _VERSION, self._count, self._size, data.seed)
 
-    def _refuse_too_many(self, data: DataSettings) -> None:
-        """Refuse sets that exceed the free disk space, or images that exceed the memory."""
+    def contents(self) -> Contents:
+        """Describe the images. Refuse sets that exceed the free disk space, or images that exceed the memory.
+
+        A set that is already prepared is found without this, since it needs neither.
+        """
         pixels = self._size[0] * self._size[1]
-        cache = Path(data.cache or ".").absolute()
-        free = shutil.disk_usage(next(folder for folder in (cache, *cache.parents) if folder.exists())).free
+        existing = next(folder for folder in (self._cache, *self._cache.parents) if folder.exists())
+        free = shutil.disk_usage(existing).free
         if _AT_WORK * pixels > memory_limit() or 2 * self._count * pixels > free:
             raise UserError(
                 f"indents for {units.size(memory_limit())} of memory and {units.size(free)} of disk",
                 f"{self._count:,} of {self._size[0]:,} x {self._size[1]:,} pixels",
                 "Use fewer images, or a smaller `image_size` under [data].",
             )
-
-    def contents(self) -> Contents:
         return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
 
     def rows(self) -> Iterator[Sample]:
