@@ -74,29 +74,22 @@ def main() -> None:
                 compare(CASES[name], files, workers, options.rounds, options.seconds)
 
 
-def read(name: str, case: Case, data: Path | None, folder: Path) -> tuple[str, Prepared, Prepared, Path]:
-    """Description of the set, ours as a run would read it, ours as arrays, and the file the others read."""
+def read(name: str, case: Case, data: Path | None, folder: Path) -> tuple[str, Prepared, Path]:
+    """Description of the set, ours, and the file the others read."""
     where = sets.source(name, data, folder)
-    storage = "encoded" if "ours encoded" in case.loaders else "arrays"
-    own, arrays = (
-        Prepared.open(sets.prepared(where, case, folder / "cache", each)) for each in (storage, "arrays")
-    )
+    own = Prepared.open(sets.prepared(where, case, folder / "cache"))
     file = where
     if where.is_dir():
         file = folder / f"{name}.json"
         sets.listed(where, file)
-    shape = "x".join(map(str, arrays.input_shape))
-    words = f"{arrays.count} of {shape}, batches of {case.batch}, {size(arrays.decoded_bytes)} in 8 bits"
-    if own.storage == "encoded":
-        words += f", {size(own.bytes)} encoded"
-    return words, own, arrays, file
+    shape = "x".join(map(str, own.input_shape))
+    words = f"{own.count} of {shape}, batches of {case.batch}, {size(own.bytes)} in 8 bits"
+    return words, own, file
 
 
-def compare(
-    case: Case, about: tuple[str, Prepared, Prepared, Path], workers: int, rounds: int, seconds: float
-) -> None:
+def compare(case: Case, about: tuple[str, Prepared, Path], workers: int, rounds: int, seconds: float) -> None:
     """Print the rows of a set for a number of workers."""
-    _, own, arrays, file = about
+    _, own, file = about
     theirs = [file] if file.suffix == ".npz" else sets.files_of(file)
     task = Task(str(own.path), str(file), list(case.size) if case.size else None, case.batch, 0, workers, 1)
     groups, rows = [], {}
@@ -115,10 +108,10 @@ def compare(
             node.evict(files)
             cold = group.tell("cold")
             peak = group.peak("epoch", before)
-            prove(name, [tuple(each) for answer in group.tell("proof") for each in answer["samples"]], arrays)
+            prove(name, [tuple(each) for answer in group.tell("proof") for each in answer["samples"]], own)
             rows[name] = {
-                "cold": arrays.count / max(answer["wall"] for answer in cold),
-                "memory": peak / arrays.decoded_bytes,
+                "cold": own.count / max(answer["wall"] for answer in cold),
+                "memory": peak / own.bytes,
                 "warm": [],
                 "cpu": [],
             }

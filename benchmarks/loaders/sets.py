@@ -8,7 +8,6 @@ import numpy as np
 from PIL import Image
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.images.form import resize_image
 from scalestudy.data.store.preparation import prepare
 
 Array = Any
@@ -33,15 +32,9 @@ CASES = {
     "mnist": Case(512, None, CACHED),
     "nuclei": Case(16, None, CACHED),
     "flowers": Case(32, (224, 224), CACHED),
-    "flowers, decoded on the fly": Case(
-        32, (224, 224), ("ours encoded", "tf.data uncached", "Grain", "PyTorch")
-    ),
-    "JPEGs of one size, decoded on the fly": Case(
-        32, None, ("ours encoded", "tf.data uncached", "Grain", "PyTorch")
-    ),
 }
-"""The first three are read in each loader's usual way: ours prepared once, tf.data cached, the others
-decoding PNG and JPEG in each epoch. In the last two no loader keeps decoded images."""
+"""Each loader reads them in its usual way: ours prepared once, tf.data cached, the others decoding PNG and
+JPEG in each epoch."""
 
 
 TIMES = 2
@@ -50,10 +43,7 @@ TIMES = 2
 
 def source(name: str, data: Path | None, folder: Path) -> Path:
     """Path of the set: in `data` (mnist/mnist.npz), or in `folder`, copied from `data` or generated."""
-    short = name.partition(",")[0]
-    if short == "JPEGs of one size":
-        return _one_size(source("flowers", data, folder), folder / "one-size")
-    place = {"mnist": Path("mnist", "mnist.npz")}.get(short, Path(short))
+    place = {"mnist": Path("mnist", "mnist.npz")}.get(name, Path(name))
     own = None if data is None else data / place
     if own is not None and own.is_file():
         return own
@@ -63,7 +53,7 @@ def source(name: str, data: Path | None, folder: Path) -> Path:
         if own is not None and own.exists():
             _repeated(own, made)
         else:
-            {"mnist": _digits, "nuclei": _masked, "flowers": _photographs}[short](made)
+            {"mnist": _digits, "nuclei": _masked, "flowers": _photographs}[name](made)
     return made
 
 
@@ -75,8 +65,8 @@ def _repeated(folder: Path, into: Path) -> None:
             copy.write_bytes(file.read_bytes())
 
 
-def prepared(where: Path, case: Case, cache: Path, storage: str) -> Path:
-    settings = DataSettings(source=str(where), image_size=case.size, cache=str(cache), storage=storage)
+def prepared(where: Path, case: Case, cache: Path) -> Path:
+    settings = DataSettings(source=str(where), image_size=case.size, cache=str(cache))
     return prepare(settings).path
 
 
@@ -116,17 +106,6 @@ def _photographs(folder: Path) -> None:
         (folder / f"class{index % 5}").mkdir(parents=True, exist_ok=True)
         colours = np.stack([make_micrograph(channel, index, (333, 500))[0] for channel in range(3)], -1)
         Image.fromarray(colours).save(folder / f"class{index % 5}" / f"{index:04}.jpg", quality=90)
-
-
-def _one_size(photographs: Path, folder: Path) -> Path:
-    """Resize the photographs to 224 x 224 and save them as JPEGs again."""
-    if not folder.exists():
-        for image in sorted(photographs.glob("*/*")):
-            into = folder / image.parent.name / f"{image.stem}.jpg"
-            into.parent.mkdir(parents=True, exist_ok=True)
-            pixels = resize_image(np.asarray(Image.open(image).convert("RGB")), (224, 224))
-            Image.fromarray(pixels).save(into, quality=90)
-    return folder
 
 
 def files_of(listing: Path) -> list[Path]:

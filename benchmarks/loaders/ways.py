@@ -46,7 +46,6 @@ class Ours:
         from scalestudy.data.loader import Loader, reader_of
         from scalestudy.data.store.prepared import Prepared
         from scalestudy.engines.tensorflow.staging import stage
-        from scalestudy.training.reading import lanes_of
 
         prepared = Prepared.open(task.prepared)
         self._rows = np.arange(prepared.count)
@@ -56,7 +55,6 @@ class Ours:
             workers=task.workers,
             global_batch=task.batch * task.workers,
             stage=stage,
-            lanes=lanes_of(prepared),
         )
 
     def epoch(self, number: int) -> Iterator[Batch]:

@@ -141,23 +141,6 @@ def test_what_is_fetched_is_told_before_it_is_prepared_and_not_again(study: Path
         assert ear.downloaded == expected
 
 
-def test_a_set_that_is_kept_encoded_is_told_before_and_after_it_is_prepared(
-    study: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from scalestudy.data.store import preparation as storage
-
-    monkeypatch.setattr(storage, "memory_limit", lambda: 1000)
-    foretold, ready, result = Ear(), Ear(), Ear()
-    list(dry_run(request_of(study), listener=foretold))
-    request = request_of(study)
-    for take, ear in ((prepared, ready), (prepared_ahead, result)):
-        take(survey(request).points, "classes", request.base, request.study, ear)
-    assert foretold.notes[1].startswith("set: stored encoded, ")
-    assert ready.notes[1].startswith("set: stored encoded, ")
-    assert 'storage = "arrays" under [data]' in ready.notes[1]
-    assert result.notes == ready.notes
-
-
 def with_train(study: Path, lines: str) -> list:
     """Return the points of the study with these lines added to [train], after preparing its data."""
     study.write_text(study.read_text() + lines)

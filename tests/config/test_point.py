@@ -28,6 +28,10 @@ def test_where_data_lie_and_what_cannot_change_a_result_make_no_other_point():
     assert moved.identity() == point().identity()
 
 
+def test_a_point_that_version_0_1_0_stored_is_the_same():
+    assert point(data={"source": "digits", "storage": "auto"}).identity() == point().identity()
+
+
 def test_how_long_it_may_stand_still_makes_no_other_terms():
     assert point().same_as(point().on(launch=ResolvedLaunch(progress_timeout=60)))
     assert not point().same_as(point().on(launch=ResolvedLaunch(cpus_per_worker=2)))

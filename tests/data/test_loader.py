@@ -132,30 +132,6 @@ def test_a_batch_stays_whole_as_long_as_somebody_holds_it(samples, batch, device
             held = [each for each in held if each[0] > number]
 
 
-@pytest.mark.slow
-@settings(deadline=None)
-@given(st.integers(1, 60), st.integers(1, 17), st.integers(1, 5), st.integers(1, 3), st.integers(0, 3))
-def test_threads_that_take_turns_hand_over_the_same_calls_in_the_same_order(
-    samples, batch, steps, devices, first
-):
-    order = epoch_order(np.arange(samples), 0, 0)
-    one, other = (
-        loader(
-            samples,
-            slices=[(d, d + 1) for d in range(devices)],
-            workers=devices,
-            batch=batch,
-            steps=steps,
-            **more,
-        ).epoch(order, first)
-        for more in ({}, {"lanes": 2})
-    )
-    for a, b in zip(one, other, strict=True):
-        assert [part[2:] for part in a] == [part[2:] for part in b]
-        assert [rows(a, step) for step in range(a[0].steps)] == [rows(b, step) for step in range(b[0].steps)]
-    assert not threads()
-
-
 def test_memory_is_used_again_within_and_across_epochs():
     own = loader(100, slices=[(0, 1)], workers=1, batch=5)
     places = set()

@@ -32,7 +32,6 @@ TERMS = DiagnosisTerms(
     cores=8,
     cpus_per_worker=1,
     batch_size=64,
-    encoded=False,
     steps_per_call=1,
 )
 

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from os.path import realpath
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from scalestudy.data.sources.locate import cache_folder, folder_of
 from scalestudy.data.split import Split, counts, find_split, stored_split, untrained, validation_of
 from scalestudy.data.store.preparation import find_prepared, find_set
 from scalestudy.data.store.prepared import Prepared, weights_of
-from scalestudy.util import units
 from scalestudy.util.errors import UserError
 from scalestudy.util.escaping import printable
 
@@ -141,7 +140,7 @@ def prepare_data(
 def look_at_data(
     points: Sequence[Point], kind: Kind | None, base: Path, study: Study, listener: Listener
 ) -> None:
-    """Report what the sources leave out and which sets would be stored encoded; decodes and writes nothing.
+    """Report what the sources leave out; decodes and writes nothing.
 
     Raises:
         UserError: A source is missing, or does not suit the task.
@@ -151,19 +150,12 @@ def look_at_data(
         for note in planned.left_out:
             listener.note(f"{data.source}: {note}")
         if (done := planned.prepared()) is not None:
-            _note_storage(data, done, listener)
             split = find_split(done, validation_of(data), data.seed)
             for point in points:
                 if point.data == data:
                     if split is not None:
                         _refuse_too_few(point, len(split.train), study)
                     refuse_unusable(point, study, base, classes=done.classes)
-            continue
-        with suppress(UserError):  # damaged files are refused when they are decoded
-            needed, storage = planned.predicted_bytes()
-            if storage == "encoded":
-                size = units.size(needed)
-                listener.note(f"{data.source}: stored encoded, at most {size}, decoded while training")
 
 
 def refuse_results_inside(points: Iterable[Point], base: Path, target: Path) -> None:
@@ -275,15 +267,4 @@ def _noted(data: DataSettings, done: Prepared, split: Split, listener: Listener)
         listener.note(
             f"{data.source}: no training sample of {of} ({several(names)}): make the validation set smaller"
         )
-    _note_storage(data, done, listener)
     return str(done.path.absolute()), str(Path(str(split.path)).absolute()), len(split.train)
-
-
-def _note_storage(data: DataSettings, done: Prepared, listener: Listener) -> None:
-    """Report a set that is decoded while training, since that takes cores from the training."""
-    if done.storage == "encoded":
-        size, decoded = units.size(done.bytes), units.size(done.decoded_bytes)
-        change = '; storage = "arrays" under [data] decodes it only once' if data.storage == "auto" else ""
-        listener.note(
-            f"{data.source}: stored encoded, {size} instead of {decoded}, decoded while training{change}"
-        )

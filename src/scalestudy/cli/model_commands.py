@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -285,10 +285,6 @@ def prepare(
     image_size: ImageSizeOption = None,
     skip_bad: SkipBadOption = False,
     cache: CacheOption = None,
-    storage: Annotated[
-        Literal["auto", "arrays", "encoded"],
-        typer.Option(help="Storage: encoded needs less space, but is decoded while training."),
-    ] = "auto",
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
@@ -305,9 +301,7 @@ def prepare(
     from scalestudy.config.settings import LaunchSettings
 
     terminal = Terminal()
-    settings, kind, base, built = settings_of(
-        what, image_size, cache, terminal, skip_bad=skip_bad, storage=storage
-    )
+    settings, kind, base, built = settings_of(what, image_size, cache, terminal, skip_bad=skip_bad)
     within = (built[0].launch if built else LaunchSettings()).progress_timeout
     for data in settings:
         folder, split, training = prepare_data(data, kind, base, terminal, within)
@@ -325,7 +319,6 @@ def settings_of(
     listener: "Listener",
     *,
     skip_bad: bool = False,
-    storage: Literal["auto", "arrays", "encoded"] = "auto",
 ) -> "tuple[list[DataSettings], Kind | None, Path, list[Point]]":
     """Data settings, their kind, the base of relative paths, and points to build: of a study or a source.
 
@@ -337,11 +330,11 @@ def settings_of(
     from scalestudy.config.settings import DataSettings
 
     if what.endswith(".toml"):
-        if image_size or cache or skip_bad or storage != "auto":
+        if image_size or cache or skip_bad:
             raise UserError(
                 "a study file alone",
                 "options with it",
-                "Set image_size, cache, skip_bad and storage under [data] in the file.",
+                "Set image_size, cache and skip_bad under [data] in the file.",
             )
         settings, kind, built = study_data(Path(what), listener)
         return settings, kind, Path(what).parent, built
@@ -351,5 +344,5 @@ def settings_of(
         given = " ".join(map(str, image_size or ()))
         raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
     place = str(cache) if cache else None
-    data = DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad, storage=storage)
+    data = DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad)
     return [data], None, Path(), []

@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
 
@@ -215,9 +216,6 @@ class DataSettings(StrictModel):
     """Folder of prepared data sets. By default, in your cache folder."""
     skip_bad: bool = False
     """Skip damaged files (truncated, empty, no image inside). Each one is listed, and recorded."""
-    storage: Literal["auto", "arrays", "encoded"] = "auto"
-    """How a prepared set is stored: "arrays" need no decoding; "encoded" needs less space, and is decoded
-    while training. "auto" chooses arrays if they fit into memory and onto the disk."""
     seed: Seed = 0
     """Seed of the split and of synthetic data, the same for all runs of a study."""
 
@@ -226,6 +224,14 @@ class ResolvedData(DataSettings):
     """The data settings, completed with the task's."""
 
     source: Name
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_removed(cls, stored: Any) -> Any:
+        """Leave out `storage`, which version 0.1.0 stored with the points of a study."""
+        return (
+            {key: stored[key] for key in stored if key != "storage"} if isinstance(stored, dict) else stored
+        )
 
 
 class TrainSettings(StrictModel):

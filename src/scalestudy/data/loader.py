@@ -1,7 +1,6 @@
 """Read a worker's slices of the batches in advance, into reused memory."""
 
 import ctypes
-import itertools
 import math
 import queue
 import threading
@@ -224,7 +223,7 @@ def calls(steps: Sequence[tuple[int, int]], steps_per_call: int) -> Iterator[lis
 class Loader:
     """Reads the slices of one process's devices in advance.
 
-    Each device has a thread (or several that take turns), which reads its slices into reused memory and
+    Each device has a thread, which reads its slices into reused memory and
     stages them. Only rows of the given workers are read, except that an empty slice holds the first row of
     the batch.
 
@@ -233,8 +232,6 @@ class Loader:
         global_batch: Samples in a full step.
         steps_per_call: Maximum number of steps in a call.
         prefetch: Number of calls to read and stage in advance.
-        lanes: Threads per device, at most `prefetch`. With several, reading a slice overlaps with the next,
-            which helps if rows are decoded or augmented.
         stage: Called by a device's thread with each slice that it has read; None does nothing.
         buffers: Memory for the slices of each device. Loaders that take turns may share it.
         whole: Rows of every worker's slice but the last one of a short batch, after which slices are empty;
@@ -250,7 +247,6 @@ class Loader:
         global_batch: int,
         steps_per_call: int = 1,
         prefetch: int = 2,
-        lanes: int = 1,
         stage: Stage | None = None,
         buffers: Sequence[Buffers] | None = None,
         whole: int | None = None,
@@ -258,7 +254,7 @@ class Loader:
         self._reader = reader
         self._slices, self._workers = tuple(slices), workers
         self._global_batch, self.steps_per_call = global_batch, steps_per_call
-        self._prefetch, self._lanes, self._stage = prefetch, lanes, stage
+        self._prefetch, self._stage = prefetch, stage
         self._buffers = buffers or [Buffers() for _ in self._slices]
         self._whole = whole
 
@@ -275,23 +271,19 @@ class Loader:
         """
         steps = list(batches(len(order), self._global_batch))[first:]
 
-        def slices_of(device: int, lane: int) -> Iterator[Slice]:
+        def slices_of(device: int) -> Iterator[Slice]:
             step = behind + first
-            for number, group in enumerate(calls(steps, self.steps_per_call)):
-                if number % self._lanes == lane:
-                    yield self._slice(order, group, step, device, epoch)
+            for group in calls(steps, self.steps_per_call):
+                yield self._slice(order, group, step, device, epoch)
                 step += len(group)
 
         readers: list[Prefetch[Slice]] = []
-        devices = len(self._slices)
         try:
-            for lane in range(self._lanes):
-                for device in range(devices):
-                    name = f"loader {device}" + f".{lane}" * bool(lane)
-                    readers.append(Prefetch(slices_of(device, lane), self._prefetch // self._lanes, name))
-            for lane in itertools.cycle(range(self._lanes)):
+            for device in range(len(self._slices)):
+                readers.append(Prefetch(slices_of(device), self._prefetch, f"loader {device}"))
+            while True:
                 try:
-                    call = tuple([reader.take() for reader in readers[lane * devices :][:devices]])
+                    call = tuple([reader.take() for reader in readers])
                 except StopIteration:
                     return
                 yield call

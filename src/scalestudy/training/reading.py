@@ -50,7 +50,6 @@ def loaders(
             steps_per_call=steps_per_call,
             stage=stage,
             buffers=buffers,
-            lanes=lanes_of(prepared),
             whole=whole,
         )
 
@@ -100,11 +99,6 @@ def readers(point: Point, prepared: Prepared) -> tuple[Reader, Reader]:
             )
         changed = Augmented(reader, operations, seed=point.seed, scale=prepared.scale)
     return changed, reader
-
-
-def lanes_of(prepared: Prepared) -> int:
-    """Return the number of slices read concurrently for a device: 2 if images are decoded, 1 if copied."""
-    return 2 if prepared.storage == "encoded" else 1
 
 
 def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:

@@ -18,7 +18,6 @@ from scalestudy.data.store import preparation as module
 from scalestudy.data.store import row_files
 from scalestudy.data.store.preparation import write_set
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.data.store.row_files import HashedFile
 from scalestudy.util.errors import UserError
 
 
@@ -105,7 +104,7 @@ def test_paths_are_seen_from_the_study_file_and_variables_filled_in(mask_folder,
 def test_a_full_disk_is_refused_before_writing(mask_folder, ready, monkeypatch, tmp_path):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 5))
     with pytest.raises(UserError, match="free disk space"):
-        ready(mask_folder(), storage="arrays")
+        ready(mask_folder())
     assert [entry for entry in tmp_path.glob("cache/*") if entry.is_dir()] == []
 
 
@@ -203,13 +202,12 @@ def test_what_a_killed_process_left_is_cleared_by_the_next_that_makes_the_set(ma
     assert half_made(cache) == []
 
 
-@pytest.mark.parametrize("storage", ["arrays", "encoded"])
-def test_a_disk_that_fills_up_leaves_nothing(mask_folder, ready, tmp_path, monkeypatch, storage):
+def test_a_disk_that_fills_up_leaves_nothing(mask_folder, ready, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(HashedFile, "finish", full)
-    error = refusal(ready, mask_folder(), storage=storage)
+    monkeypatch.setattr(row_files.ArrayFile, "finish", full)
+    error = refusal(ready, mask_folder())
     assert f"{tmp_path / 'cache'}: No space left" in error.received
     assert [entry for entry in (tmp_path / "cache").iterdir() if entry.is_dir()] == []
 

@@ -35,7 +35,6 @@ UNEQUAL = replace(FINE, whole=0.07, without_input=0.07, without_exchange=0.07, s
 CROWDED = replace(
     FINE, whole=0.09, without_input=0.09, without_exchange=0.09, slowest=0.09, together=(0.09, 0.09)
 )
-ENCODED = TERMS.model_copy(update={"encoded": True})
 CORES, BATCH, STEPS = "launch.cpus_per_worker = 2", "train.batch_size = 128", "train.steps_per_call = 8"
 
 
@@ -44,11 +43,6 @@ CORES, BATCH, STEPS = "launch.cpus_per_worker = 2", "train.batch_size = 128", "t
     [
         (FINE, TERMS, []),
         (replace(FINE, whole=0.074), TERMS, [("input", 31, CORES)]),
-        (
-            replace(FINE, whole=0.074),
-            ENCODED,
-            [("input", 31, 'data.storage = "arrays"'), ("input", 31, CORES)],
-        ),
         (
             replace(FINE, whole=0.08, without_input=0.08),
             TERMS,

@@ -5,9 +5,7 @@ same scene. Brightness is in [0, 1], lengths are relative to the height of the l
 inside the picture, angles are in radians.
 """
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -56,23 +54,15 @@ class Indents:
                 f"{self._size[0]} x {self._size[1]}",
                 "Choose a larger `image_size` under [data].",
             )
-        self._cache = Path(data.cache or ".").absolute()
         self.identity = f"indents:{self._count}"
         self.fingerprint = digest("indents", _VERSION, self._count, self._size, data.seed)
 
     def contents(self) -> Contents:
-        """Describe the images. Refuse sets that exceed the free disk space, or images that exceed the memory.
-
-        A set that is already prepared is found without this, since it needs neither.
-        """
-        pixels = self._size[0] * self._size[1]
-        existing = next(folder for folder in (self._cache, *self._cache.parents) if folder.exists())
-        free = shutil.disk_usage(existing).free
-        if _AT_WORK * pixels > memory_limit() or 2 * self._count * pixels > free:
+        if _AT_WORK * self._size[0] * self._size[1] > memory_limit():
             raise UserError(
-                f"indents for {units.size(memory_limit())} of memory and {units.size(free)} of disk",
-                f"{self._count:,} of {self._size[0]:,} x {self._size[1]:,} pixels",
-                "Use fewer images, or a smaller `image_size` under [data].",
+                f"indents that are drawn in {units.size(memory_limit())} of memory",
+                f"{self._size[0]:,} x {self._size[1]:,} pixels",
+                "Use a smaller `image_size` under [data].",
             )
         return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
 

@@ -7,10 +7,10 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +27,10 @@ from scalestudy.data.sources.source import (
     Source,
     digest,
     findings_of,
-    side_by_side,
     silently,
 )
-from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, Storage
-from scalestudy.data.store.row_files import ArrayFile, RowsFile, encode, locked, new_folder
+from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared
+from scalestudy.data.store.row_files import ArrayFile, locked, new_folder
 from scalestudy.hardware.memory import memory_limit
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
@@ -39,14 +38,6 @@ from scalestudy.util.files import write_atomically
 
 DAMAGED_FILES = "damaged.txt"
 """File of a prepared set that lists all damaged files; meta.json has the first of each kind of damage."""
-
-
-class SampleRow(NamedTuple):
-    """A sample as stored: input [H, W, C], target [H, W] or [1], and the file of the image."""
-
-    image: Array
-    target: Array
-    file: Path | None
 
 
 def bytes_of(kind: Kind, contents: Contents) -> int:
@@ -57,11 +48,7 @@ def bytes_of(kind: Kind, contents: Contents) -> int:
 
 
 def write_set(
-    source: Source,
-    contents: Contents,
-    folder: Path,
-    on_progress: OnProgress | None,
-    storage: Storage = "arrays",
+    source: Source, contents: Contents, folder: Path, on_progress: OnProgress | None = None
 ) -> None:
     """Write the rows and the manifest of a source into an empty folder.
 
@@ -74,11 +61,11 @@ def write_set(
     done = highest = 0
     ignore = contents.ignore
 
-    def rows() -> Iterator[SampleRow]:
+    def rows() -> Iterator[tuple[Array, Array]]:
         nonlocal done, highest, ignore
         for image, target in source.rows():
-            row_name = contents.names[done] if contents.names and done < contents.count else None
-            name = f"{row_name or f'sample {done}'} of {source.identity}"
+            row_name = contents.names[done] if contents.names and done < contents.count else f"sample {done}"
+            name = f"{row_name} of {source.identity}"
             pixels = _stored(image, contents.input_shape, contents.dtype, name)
             classes = _stored(np.asarray(target), target_shape, target_dtype, f"the target of {name}")
             if classes.min() < 0:
@@ -90,28 +77,19 @@ def write_set(
                 counted, ignore = classes[classes != IGNORE], IGNORE
             highest = max(highest, int(counted.max(initial=0)))
             done += 1
-            yield SampleRow(pixels, classes, None if row_name is None else Path(source.identity, row_name))
+            yield pixels, classes
             if on_progress is not None:
                 on_progress(done, contents.count)
 
     with ExitStack() as files:
-
-        def column(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ArrayFile | RowsFile:
-            # Classes are always stored as an array: they are small.
-            file: ArrayFile | RowsFile
-            if storage == "encoded" and shape:
-                file = RowsFile(folder, name)
-            else:
-                file = ArrayFile(folder, name, (contents.count, *shape), dtype)
-            files.callback(file.close)
-            return file
-
-        inputs = column("inputs", contents.input_shape, contents.dtype)
-        targets = column("targets", target_shape, target_dtype)
-        for image, target in side_by_side(_encoded, rows()) if storage == "encoded" else map(_plain, rows()):
-            inputs.write(image)
-            targets.write(target)
-        digests = inputs.finish() | targets.finish()
+        inputs = ArrayFile(folder, "inputs", (contents.count, *contents.input_shape), contents.dtype)
+        files.callback(inputs.close)
+        targets = ArrayFile(folder, "targets", (contents.count, *target_shape), target_dtype)
+        files.callback(targets.close)
+        for image, target in rows():
+            inputs.write(image.data)
+            targets.write(target.data)
+        digests = {file.path.name: file.finish() for file in (inputs, targets)}
     names = source.class_names()
     if done != contents.count or highest >= len(names):  # a source of another package may be wrong
         raise UserError(
@@ -141,24 +119,11 @@ def write_set(
         formats=contents.formats,
         size_counts=contents.size_counts,
         tiling=contents.tiling,
-        storage=storage,
         arrays=digests,
         bytes={name: (folder / name).stat().st_size for name in digests},
         left_out=findings.left_out,
         understood=findings.understood,
     ).write()
-
-
-def _plain(row: SampleRow) -> tuple[Any, Any]:
-    return row.image.data, row.target.data
-
-
-def _encoded(row: SampleRow) -> tuple[Any, Any]:
-    file = None
-    if row.file is not None:
-        with suppress(OSError):  # `encode` keeps the file only if it decodes to the image
-            file = row.file.read_bytes()
-    return encode(row.image, file), row.target.data if row.target.ndim == 1 else encode(row.target)
 
 
 def _stored(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Array:
@@ -179,35 +144,18 @@ _HOLDS = {
 }
 AT_WORK = 12
 """Maximum number of samples in memory while a set is prepared."""
-_NO_CONTENT = {"source", "read", "image_size", "seed", "storage", "cache", "validation", "folds", "fold"}
+_NO_CONTENT = {"source", "read", "image_size", "seed", "cache", "validation", "folds", "fold"}
 """Keys of [data] that are part of the source's identity, or do not change the stored data."""
-
-
-def chosen(storage: Literal["auto", "arrays", "encoded"], needed: int, cache: Path) -> Storage:
-    """Choose the storage of a new set from `needed`, the bytes of its arrays.
-
-    "auto" means arrays, unless they exceed the memory limit of this process or the free disk space of
-    `cache`. The folder `cache` need not exist.
-    """
-    if storage != "auto":
-        return storage
-    existing = next(folder for folder in (cache, *cache.parents) if folder.exists())
-    return "arrays" if needed <= min(memory_limit(), shutil.disk_usage(existing).free) else "encoded"
 
 
 @dataclass(frozen=True)
 class PlannedSet:
-    """A data set, prepared or not: its settings, its source, and its folder for each possible storage."""
+    """A data set, prepared or not: its settings, its source, and its folder."""
 
     data: DataSettings
     base: Path
     source: Source
-    folders: dict[Storage, Path]
-    """Arrays come first for "auto"."""
-
-    @property
-    def _cache(self) -> Path:
-        return next(iter(self.folders.values())).parent
+    folder: Path
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -216,23 +164,7 @@ class PlannedSet:
 
     def prepared(self) -> Prepared | None:
         """Return the set if `prepare` has made it, else None. Writes nothing."""
-        found = map(Prepared.find, self.folders.values())
-        return next((ready for ready in found if ready is not None), None)
-
-    def predicted_bytes(self) -> tuple[int, Storage]:
-        """Predict the size and storage of the set from image headers, without decoding.
-
-        Returns:
-            Bytes of the set as arrays, and the storage (encoded rows take less). The size is 0 for data that
-            a task reads itself, since it is unknown.
-
-        Raises:
-            UserError: If its images do not fit into one array.
-        """
-        if self.source.kind == "custom":
-            return 0, "arrays"
-        needed = _needed(self.source, self.source.contents())
-        return needed, chosen(self.data.storage, needed, self._cache)
+        return Prepared.find(self.folder)
 
     def fetch(self, downloading: Downloading = silently) -> None:
         """Download the files of a public data set, unless it is already prepared.
@@ -256,23 +188,20 @@ class PlannedSet:
             UserError: If the source is damaged (the message names the file), or if the disk is full. No
                 partial folder is left.
         """
-        ready, source = self.prepared(), self.source
+        ready, source, folder = self.prepared(), self.source, self.folder
         if ready is not None:
             return ready
         _fetch(source, silently)
         contents = None if isinstance(source, CustomSource) else source.contents()
-        needed = _needed(source, contents) if contents is not None else 0
-        storage = chosen(self.data.storage, needed, self._cache) if contents is not None else "arrays"
-        folder = self.folders[storage]
+        needed = 0 if contents is None else _needed(source, contents)
         with locked(folder) as alone:
             ready = Prepared.find(folder)
             if ready is not None:  # another process finished it while this one waited for the lock
                 return ready
             with new_folder(folder, lambda: Prepared.find(folder) is not None, alone=alone) as temporary:
-                if storage == "arrays":  # the size of encoded rows is not known in advance
-                    _require_space(folder.parent, needed)
+                _require_space(folder.parent, needed)
                 if contents is not None:
-                    write_set(source, contents, temporary, on_progress, storage)
+                    write_set(source, contents, temporary, on_progress)
                 elif isinstance(source, CustomSource):
                     source.write(temporary, on_progress, within)
                 if find_source(self.data, base=self.base).fingerprint != source.fingerprint:
@@ -326,7 +255,7 @@ def _require_space(folder: Path, needed: int) -> None:
 
 
 def find_set(data: DataSettings, *, task_kind: Kind | None = None, base: Path = Path(".")) -> PlannedSet:
-    """Find the source of a data set, and the folders that `PlannedSet.prepare` would make. No image is read.
+    """Find the source of a data set, and the folder that `PlannedSet.prepare` would make. No image is read.
 
     A kind of data other than `task_kind` is refused. Relative paths begin at `base`, the folder of the study
     file.
@@ -362,12 +291,7 @@ def find_set(data: DataSettings, *, task_kind: Kind | None = None, base: Path = 
         *sorted(keys.items()),
     )
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", source.label)[:40]
-    storages: tuple[Storage, ...] = ("arrays", "encoded") if data.storage == "auto" else (data.storage,)
-    digests = {
-        storage: digest(*identity, *(() if storage == "arrays" else (storage,))) for storage in storages
-    }
-    folders = {storage: cache / f"{label}-{text[:16]}" for storage, text in digests.items()}
-    return PlannedSet(data, base, source, folders)
+    return PlannedSet(data, base, source, cache / f"{label}-{digest(*identity)[:16]}")
 
 
 def _fetch(source: Source, downloading: Downloading) -> None:

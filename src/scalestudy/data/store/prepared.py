@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +14,11 @@ from pydantic import Field, PlainSerializer, PlainValidator
 from scalestudy.data.images.tiles import Tiling
 from scalestudy.data.samples import Column, Described, Indices, Kind, Ranges, Size, leaves, named, stem
 from scalestudy.data.sources.files import LeftOut
-from scalestudy.data.store.row_files import Encoded, check_array, index_name
+from scalestudy.data.store.row_files import check_array
 from scalestudy.store.records import Record
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
-Storage = Literal["arrays", "encoded"]
-"""How rows are stored: as arrays, or each row encoded, and decoded when it is read."""
 PREPARED_SCHEMA = 2
 """Increased with every change of the stored format, so that existing sets are prepared again."""
 REBUILD = "Delete that folder and run again: it is prepared again from its source."
@@ -69,7 +67,6 @@ class Prepared(Record):
     """Sizes of the original images, with their number and the first of each size; most frequent first."""
     tiling: Tiling | None = None
     """How large images were cut into rows."""
-    storage: Storage = "arrays"
     arrays: dict[str, str] = Field(default={})
     """SHA-256 of each file of rows by file name."""
     file_sizes: dict[str, int] = Field(default={}, alias="bytes")
@@ -117,20 +114,20 @@ class Prepared(Record):
 
     @property
     def inputs(self) -> Any:
-        """All inputs [N, H, W, C], uint8, uint16 or float32: memory-mapped and read-only, or `Encoded`.
+        """All inputs [N, H, W, C], uint8, uint16 or float32: memory-mapped and read-only.
 
         For kind "custom": an array or a `Ragged`, or a dictionary of these.
         """
         if self.columns is not None:
             return _opened(self.path, "inputs", self.columns[0])
-        return self._rows("inputs", self.input_shape, self.dtype)
+        return _mapped(self.path / "inputs.npy")
 
     @property
     def targets(self) -> Any:
-        """All targets, uint8 [N, H, W] or int32 [N], stored like `inputs`; classes are never encoded."""
+        """All targets, uint8 [N, H, W] or int32 [N], stored like `inputs`."""
         if self.columns is not None:
             return _opened(self.path, "targets", self.columns[1])
-        return self._rows("targets", *self._target)
+        return _mapped(self.path / "targets.npy")
 
     @property
     def class_of_each(self) -> npt.NDArray[Any] | None:
@@ -148,13 +145,6 @@ class Prepared(Record):
     @property
     def bytes(self) -> int:
         """Bytes of the rows on disk, and in a node's page cache once all rows have been read."""
-        if self.storage == "arrays":
-            return self.decoded_bytes
-        return sum((self.path / name).stat().st_size for name in self.files)
-
-    @property
-    def decoded_bytes(self) -> int:
-        """Bytes of all rows as arrays."""
         if self.columns is not None:
             return sum(int(array.nbytes) for array in (*leaves(self.inputs), *leaves(self.targets)))
         one = math.prod(self.input_shape) * self.dtype.itemsize
@@ -171,12 +161,6 @@ class Prepared(Record):
             return self.input_shape[:2], np.dtype(np.uint8)
         return (), np.dtype(np.int32)
 
-    def _rows(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-        if self.storage == "encoded" and shape:
-            # Encoded supports indexing by rows, but not by pixels.
-            return cast(npt.NDArray[Any], Encoded(self.path, name, (self.count, *shape), dtype))
-        return _mapped(self.path / f"{name}.npy")
-
     def _check(self) -> None:
         if self.columns is not None:
             for side, described in zip(("inputs", "targets"), self.columns, strict=True):
@@ -184,10 +168,7 @@ class Prepared(Record):
         else:
             rows = {"inputs": (self.input_shape, self.dtype), "targets": self._target}
             for name, (shape, dtype) in rows.items():
-                if self.storage == "encoded" and shape:
-                    check_array(self.path / index_name(name), (self.count + 1,), np.dtype(np.int64))
-                else:
-                    check_array(self.path / f"{name}.npy", (self.count, *shape), dtype)
+                check_array(self.path / f"{name}.npy", (self.count, *shape), dtype)
         for name, size in self.file_sizes.items():
             if (stored := (self.path / name).stat().st_size) != size:
                 raise ValueError(f"{name} has {stored} bytes, not {size}")

@@ -65,7 +65,7 @@ def differences(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
     return unlike(sides, [side.asked or None for side in sides])
 
 
-_ONLY_SPEED = ("launch.", "train.steps_per_call", "data.cache", "data.storage", "data.source")
+_ONLY_SPEED = ("launch.", "train.steps_per_call", "data.cache", "data.source")
 """Keys that change the speed of a run or the location of its data, but not what it computes."""
 
 

@@ -112,8 +112,6 @@ class DiagnosisTerms(Record):
     """Number of cores granted by this machine."""
     cpus_per_worker: Count
     batch_size: Count
-    encoded: bool
-    """Whether the data are decoded while training."""
     steps_per_call: Count
 
 

@@ -302,7 +302,6 @@ def _attempt(
 
 
 def _terms(point: Point, times: AblationTimes) -> DiagnosisTerms:
-    prepared = Prepared.open(point.needed_files().prepared)
     launch, train = point.launch, point.train
     on_gpus = launch.device != "cpu" and devices.gpus() > 0
     return DiagnosisTerms(
@@ -310,6 +309,5 @@ def _terms(point: Point, times: AblationTimes) -> DiagnosisTerms:
         cores=len(cores.granted()),
         cpus_per_worker=launch.cpus_per_worker,
         batch_size=train.batch_size,
-        encoded=prepared.storage == "encoded",
         steps_per_call=times.blocks[0].steps_per_call,
     )

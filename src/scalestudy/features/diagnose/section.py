@@ -117,14 +117,12 @@ def _against(part: PartName, diagnosis: Diagnosis) -> list[tuple[str, str]]:
 
 
 def _against_input(diagnosis: Diagnosis) -> list[tuple[str, str]]:
-    terms, settings = diagnosis.terms, []
+    terms = diagnosis.terms
     free = terms.cores // diagnosis.workers
-    if terms.encoded:
-        settings.append(('data.storage = "arrays"', "decodes once instead of in every epoch"))
     if free > terms.cpus_per_worker:
         setting = f"launch.cpus_per_worker = {min(free, 2 * terms.cpus_per_worker)}"
-        settings.append((setting, f"gives loaders idle cores of this machine ({terms.cores} cores)"))
-    return settings or [("", "no core is left for loaders: use nodes with more cores per worker")]
+        return [(setting, f"gives loaders idle cores of this machine ({terms.cores} cores)")]
+    return [("", "no core is left for loaders: use nodes with more cores per worker")]
 
 
 def _imbalance(diagnosis: Diagnosis) -> str:
