@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from scalestudy.config.augmentation import KINDS, parsed
+from scalestudy.config.formula import KINDS, operations_of
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.augment import Augmented
 from scalestudy.data.loader import Loader, reader_of
@@ -51,7 +51,7 @@ def reading(prepared: Prepared, text: str) -> Callable[[int], Rate]:
     """Return a function that reads one epoch with the operations `text` and returns its rate."""
     reader = reader_of(prepared)
     if text != NONE:
-        reader = Augmented(reader, parsed(text), seed=0, scale=prepared.scale)
+        reader = Augmented(reader, operations_of(text), seed=0, scale=prepared.scale)
     loader = Loader(reader, slices=[(0, 1)], workers=1, global_batch=BATCH)
 
     def read(epoch: int) -> Rate:

@@ -65,8 +65,8 @@ def set_variables(errand: dict[str, Any], placement: Any, kind: Any) -> None:
 
 
 def task_of(errand: dict[str, Any], shape: tuple[int, ...]) -> Any:
-    from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.load import load_task
+    from scalestudy.tasks.task import DataInfo
 
     return load_task(errand["task"], DataInfo(errand["kind"], shape, errand["classes"]))  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.task import DataInfo
 
 WARM_UP = 3
 HALVES = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}

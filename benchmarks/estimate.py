@@ -144,7 +144,7 @@ def rank_main(errand: dict[str, Any]) -> None:
     Prints `sums` (seconds by size), `alone` and `together` (seconds of a step, by rounds without the first),
     and `buckets` (bytes of each).
     """
-    from scalestudy.util.imports import without_unused
+    from scalestudy.util.modules import without_unused
 
     with without_unused(engine_traits(DEFAULT).unused):
         from scalestudy.engines.tensorflow.engine import ENGINE

@@ -210,8 +210,8 @@ def plain_step(
     import torch
 
     from bare_torch import HALVES, loss_of
-    from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.load import module_of
+    from scalestudy.tasks.task import DataInfo
 
     device = torch.device("cuda" if errand["device"] == "gpu" else "cpu")
     wide = torch.float64 if errand["precision"] == "float64" else torch.float32

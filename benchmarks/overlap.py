@@ -181,7 +181,7 @@ def measure(
 
 def rank_main(errand: dict[str, Any]) -> None:
     """Run one worker: an epoch with each size in turn; the first of each is not counted."""
-    from scalestudy.util.imports import without_unused
+    from scalestudy.util.modules import without_unused
 
     with without_unused(engine_traits(DEFAULT).unused):
         from scalestudy.engines.tensorflow.engine import ENGINE

@@ -31,7 +31,7 @@ from scalestudy.analysis.larger_batch import fit_critical_batch
 from scalestudy.analysis.runs import Run
 from scalestudy.analysis.statistics import contrast, geometric_mean
 from scalestudy.app.survey import request_of
-from scalestudy.config.template import toml_line
+from scalestudy.config.toml_text import toml_line
 from scalestudy.features.recipe.page import in_words
 from scalestudy.features.recipe.run import DIVERGED, RUNGS, SEEDS, plan, search_recipe
 from scalestudy.report.figure import Picture, colour_and_shape, data, figure

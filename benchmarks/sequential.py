@@ -22,7 +22,7 @@ from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.next_runs import Batch, Known, Limits, next_runs
 from scalestudy.analysis.runs import Key, Run, grouped, key_of
 from scalestudy.analysis.study_table import rows_of
-from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.config.file import QualityMargin
 from scalestudy.store.records import Outcome, Timing
 
 WORKERS, STRATEGIES = (1, 2, 4, 8, 14), ("native", "horovod")

@@ -24,8 +24,8 @@ from scalestudy.engines.group import join
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes, quantile
-from scalestudy.training.epoch_counters import EpochCounters
 from scalestudy.training.session import Session
+from scalestudy.training.timers import EpochCounters
 
 CLAIM = 1.01
 CALLS = 200_000

@@ -319,7 +319,7 @@ def _keys(section: str, model: Any, without: tuple[str, ...] = ()) -> Iterator[s
 
 
 def _key(section: str, name: str, schema: Any, *, required: bool) -> Iterator[str]:
-    from scalestudy.config.template import toml_line
+    from scalestudy.config.toml_text import toml_line
 
     default, examples = schema.get("default"), schema.get("examples")
     facts = [_wanted(schema)]

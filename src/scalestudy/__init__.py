@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from scalestudy.notebook import open as open
     from scalestudy.notebook import run as run
     from scalestudy.plugins.engines import EngineTraits as EngineTraits
-    from scalestudy.plugins.traits import Rendezvous as Rendezvous
-    from scalestudy.plugins.traits import Traits as Traits
+    from scalestudy.plugins.strategies import Rendezvous as Rendezvous
+    from scalestudy.plugins.strategies import Traits as Traits
     from scalestudy.report.formats import Format as Format
     from scalestudy.report.formats import Medium as Medium
     from scalestudy.util.errors import RunError as RunError
@@ -50,7 +50,7 @@ _NAMES = {
     "launch.base": ("Launcher",),
     "notebook": ("demo", "open", "run"),
     "plugins.engines": ("EngineTraits",),
-    "plugins.traits": ("Rendezvous", "Traits"),
+    "plugins.strategies": ("Rendezvous", "Traits"),
     "report.formats": ("Format", "Medium"),
     "util.errors": ("RunError", "UserError"),
 }
@@ -61,7 +61,7 @@ __all__ = list(_MODULES)
 def __getattr__(name: str) -> Any:
     """Import a name at its first use."""
     if name == "__version__":
-        from scalestudy.util.version import version
+        from scalestudy.util.modules import version
 
         return version()
     if name not in _MODULES:

@@ -1,13 +1,15 @@
 """The built-in metrics for task files: `from scalestudy.metrics import Dice`."""
 
-from scalestudy.tasks.histograms import Auroc, AveragePrecision, Ece
 from scalestudy.tasks.label_metrics import (
     F1,
     Accuracy,
+    Auroc,
+    AveragePrecision,
     BalancedAccuracy,
     Brier,
     ConfusionMatrix,
     Dice,
+    Ece,
     IoU,
     Precision,
     Recall,

@@ -20,7 +20,7 @@ from scalestudy.util.registry import Registry
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
     from scalestudy.measure.clock import PhaseClock
-    from scalestudy.plugins.traits import Traits
+    from scalestudy.plugins.strategies import Traits
 
     DeviceSetting = Literal["auto", "cpu", "gpu"]
 
@@ -108,11 +108,11 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     rendezvous = point.traits.rendezvous
     with clock.phase("framework"):
         mode = next((name for name in MODES.names() if (path / f"{name}.json").exists()), None)
-        from scalestudy.training import asynchronous
         from scalestudy.training.devices import OwnPart
-        from scalestudy.training.run import run as synchronous
+        from scalestudy.training.rank_run import run as synchronous
+        from scalestudy.training.rank_run import run_asynchronous
 
-        loop = synchronous if point.traits.synchronous else asynchronous.run
+        loop = synchronous if point.traits.synchronous else run_asynchronous
         run = MODES.get(mode) if mode is not None else loop
     try:
         secret = secret_set(path, placement) if rendezvous and rendezvous.secret else nullcontext()

@@ -7,7 +7,7 @@ import synthetic
 from elsewhere import foreign
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Planned, key_of
-from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.config.file import QualityMargin
 from scalestudy.store.records import Allocation
 from synthetic_rows import LONG, NATIVE, series, several
 

@@ -5,7 +5,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.divergence import failures, scatter
 from scalestudy.analysis.runs import sense_of
-from scalestudy.config.metrics import Sense
+from scalestudy.config.objectives import Sense
 
 NAN, INF = math.nan, math.inf
 

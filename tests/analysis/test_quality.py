@@ -9,8 +9,8 @@ from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import MARGIN, accepted_loss, decide, judge
 from scalestudy.analysis.runs import grouped, key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate, contrast
-from scalestudy.config.metrics import Sense
-from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.config.file import QualityMargin
+from scalestudy.config.objectives import Sense
 
 SHARE, ERROR = Sense("higher", bounded=True, whole=1.0), Sense("lower", bounded=True, whole=1.0)
 

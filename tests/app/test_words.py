@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from scalestudy.plugins.launchers import names
+from scalestudy.config.settings import LAUNCHERS
 
 SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
 FILES = [file for package in ("cli", "app") for file in sorted((SOURCE / package).rglob("*.py"))]
@@ -14,7 +14,7 @@ def constants(file: Path) -> set[object]:
 
 
 def test_no_command_branches_on_a_launchers_name() -> None:
-    assert [file for file in FILES if constants(file) & set(names())] == []
+    assert [file for file in FILES if constants(file) & set(LAUNCHERS.names())] == []
 
 
 def test_what_conducts_prints_nothing() -> None:

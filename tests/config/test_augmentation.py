@@ -4,32 +4,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.config.augmentation import KINDS, parsed
-from scalestudy.config.formula import WrongFormula
+from scalestudy.config.formula import KINDS, WrongFormula, operations_of
 
 
 def test_a_list_is_read_with_the_defaults_of_what_is_not_said():
-    flip, rotate, scale = parsed("flip, rotate(30), scale(high=2)")
+    flip, rotate, scale = operations_of("flip, rotate(30), scale(high=2)")
     assert (flip.kind, dict(flip.values)) == ("flip", {"way": "horizontal"})
     assert (rotate.kind, rotate["degrees"]) == ("rotate", 30)
     assert dict(scale.values) == {"low": 0.8, "high": 2}
-    assert parsed(" ") == ()
+    assert operations_of(" ") == ()
 
 
 @given(st.lists(st.sampled_from(list(KINDS)), unique=True, max_size=9))
 def test_every_operation_may_stand_without_numbers_in_any_order(kinds):
-    assert [item.kind for item in parsed(", ".join(kinds))] == kinds
+    assert [item.kind for item in operations_of(", ".join(kinds))] == kinds
 
 
 @pytest.mark.parametrize("text", ["flip(vertical)", 'flip("vertical")', "flip(way=vertical)"])
 def test_words_need_no_quotes(text):
-    assert parsed(text)[0]["way"] == "vertical"
+    assert operations_of(text)[0]["way"] == "vertical"
 
 
 @given(st.text(max_size=40))
 def test_any_other_text_is_refused(text):
     with contextlib.suppress(WrongFormula):
-        parsed(text)
+        operations_of(text)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +53,6 @@ def test_any_other_text_is_refused(text):
 )
 def test_what_is_wrong_is_named(text, expected, action):
     with pytest.raises(WrongFormula) as wrong:
-        parsed(text)
+        operations_of(text)
     assert wrong.value.expected.startswith(expected)
     assert wrong.value.action.startswith(action)

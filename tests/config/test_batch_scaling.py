@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from scalestudy.config.batch_scaling import Averages, scaled_averages
+from scalestudy.config.point import Averages, scaled_averages
 
 ADAM = Averages(0.9, 0.999, 1e-8)
 

@@ -7,12 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.config.expand import expand
-from scalestudy.config.file import Study
+from scalestudy.config.file import Study, study_toml
 from scalestudy.config.parse import parse_study
-from scalestudy.config.template import study_toml
 from scalestudy.plugins import engines, strategies
-from scalestudy.plugins.strategies import of_engine, traits
-from scalestudy.plugins.traits import Traits
+from scalestudy.plugins.strategies import Traits, of_engine, traits
 from scalestudy.util.errors import UserError
 
 FILE = Path("study.toml")

@@ -1,4 +1,4 @@
-from scalestudy.config.lines import KeyLines
+from scalestudy.config.toml_text import KeyLines
 
 TEXT = """
 task = "cnn"

@@ -1,6 +1,6 @@
 import pytest
 
-from scalestudy.config.metrics import UNKNOWN, class_keys, gain, known
+from scalestudy.config.objectives import UNKNOWN, class_keys, gain, known
 
 
 @pytest.mark.parametrize(

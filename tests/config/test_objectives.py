@@ -1,13 +1,13 @@
 import pytest
 
 from scalestudy.config.formula import WrongFormula
-from scalestudy.config.metrics import known
 from scalestudy.config.objectives import (
     LOSSES,
     MATRICES,
     METRICS,
     WEIGHTED,
     checked_metrics,
+    known,
     loss_terms,
     metric_key,
     metric_term,

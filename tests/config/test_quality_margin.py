@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.config.differences import differences
-from scalestudy.config.file import Study
+from scalestudy.config.file import QualityMargin, Study, study_toml
 from scalestudy.config.parse import parse_study
-from scalestudy.config.quality_margin import QualityMargin
-from scalestudy.config.template import study_toml
 from scalestudy.util.errors import UserError
 
 FILE = Path("study.toml")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scalestudy.config.targets import refuse_inside_study, refuse_target
 from scalestudy.util.errors import UserError
+from scalestudy.util.files import refuse_inside_study, refuse_target
 
 
 @pytest.fixture

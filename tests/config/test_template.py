@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scalestudy.config.file import study_toml
 from scalestudy.config.parse import parse_study
-from scalestudy.config.template import study_toml, toml_line, toml_value
+from scalestudy.config.toml_text import toml_line, toml_value
 
 TEXT = """
 name = "all of it"

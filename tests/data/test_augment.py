@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import ndimage, stats
 
-from scalestudy.config.augmentation import parsed
+from scalestudy.config.formula import operations_of
 from scalestudy.data.augment import (
     Augmented,
     Parameters,
@@ -30,7 +30,7 @@ SIZE = (40, 60)
 
 
 def drawn(text, rows=ROWS, size=SIZE, seed=0, epoch=0):
-    operations = parsed(text)
+    operations = operations_of(text)
     return parameters(operations, draw(operations, seed, epoch, rows), size)
 
 
@@ -183,7 +183,7 @@ ALL = "flip, rotate, elastic(2), brightness, noise"
 def reader(text, targets=LABELS, seed=0):
     return Augmented(
         Stored(IMAGES, targets),
-        parsed(text),
+        operations_of(text),
         seed=seed,
         scale=1 / 255,
     )
@@ -243,7 +243,7 @@ def test_without_an_epoch_samples_stay_as_they_are():
 
 
 def changed(text, image, masks=(), scale=1 / 255, row=3):
-    operations = parsed(text)
+    operations = operations_of(text)
     what = parameters(operations, draw(operations, 0, 0, np.array([row])), image.shape[:2])
     image, masks = image.copy(), [mask.copy() for mask in masks]
     apply(image, masks, 0, what, scale)

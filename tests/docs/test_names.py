@@ -216,7 +216,7 @@ def faults_of_span(span: str) -> Iterator[str]:
 @cache
 def data_attributes() -> frozenset[str]:
     """Return the attributes of a task file's `data` without importing a framework."""
-    module = ast.parse((SOURCE / "scalestudy" / "tasks" / "base.py").read_text("utf-8"))
+    module = ast.parse((SOURCE / "scalestudy" / "tasks" / "task.py").read_text("utf-8"))
     (info,) = (node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "DataInfo")
     return frozenset(node.target.id for node in info.body if isinstance(node, ast.AnnAssign))
 

@@ -5,7 +5,7 @@ import re
 from paths import PROJECT, SOURCE
 from scalestudy.analysis.costs import COLUMNS, Costs
 from scalestudy.analysis.study_table import RUN_FIELDS, columns
-from scalestudy.config.augmentation import KINDS
+from scalestudy.config.formula import KINDS
 from scalestudy.config.objectives import METRICS
 from scalestudy.config.settings import LAYOUTS
 from scalestudy.features.check.check_report import TOPICS
@@ -65,7 +65,7 @@ def test_operations_of_augmentation_with_their_defaults() -> None:
 
 
 def test_names_of_a_task_file() -> None:
-    source = (SOURCE / "scalestudy" / "tasks" / "trial.py").read_text("utf-8")  # it imports a framework
+    source = (SOURCE / "scalestudy" / "tasks" / "task_trial.py").read_text("utf-8")  # it imports a framework
     (optional,) = re.findall(r'^_NAMES = """(.*?)"""', source, re.MULTILINE | re.DOTALL)
     page = (REFERENCE / "task-file.md").read_text("utf-8")
     assert [name for name in ("model", "loss", "metrics", *optional.split()) if f"`{name}" not in page] == []

@@ -9,8 +9,7 @@ import pytest
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines import group as joining
 from scalestudy.engines.group import Group, Joined, Replicas
-from scalestudy.plugins.strategies import traits, working_names
-from scalestudy.plugins.traits import Traits
+from scalestudy.plugins.strategies import Traits, traits, working_names
 from scalestudy.util.errors import UserError
 
 COMPUTED_HERE = [n for n in working_names() if traits(n).one_process and not traits(n).library]

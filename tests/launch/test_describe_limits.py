@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from scalestudy.launch import describe
-from scalestudy.tasks.file import REMEDY
+from scalestudy.tasks.task_file import REMEDY
 from scalestudy.util.errors import UserError
 
 pytestmark = [pytest.mark.slow, pytest.mark.engine]

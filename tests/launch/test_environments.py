@@ -11,9 +11,9 @@ import pytest
 
 import scalestudy
 from scalestudy.config.expand import expand
+from scalestudy.config.file import study_toml
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
-from scalestudy.config.template import study_toml
 from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.hardware.installed import Built
 from scalestudy.launch import environments

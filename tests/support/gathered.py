@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.task import DataInfo
 
 IGNORED = 255
 

@@ -16,13 +16,13 @@ from types import MappingProxyType
 import numpy as np
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.config.metrics import Sense
+from scalestudy.config.objectives import Sense
 from scalestudy.engines.base import Bucket, Flops, Judged, Values, Variable
 from scalestudy.engines.group import Group, Joined, Replicas
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import EngineTraits, Requirement, engine_traits
-from scalestudy.plugins.traits import Traits
+from scalestudy.plugins.strategies import Traits
 from scalestudy.store.run_folder import RunFolder
 
 FRAMEWORKS = ("tensorflow", "keras", "horovod", "torch", "jax")
@@ -266,7 +266,7 @@ def main(path: str, silent: str = "") -> None:
     """Compute the run in the folder `path`; a file `stop` beside it requests a stop after the first call."""
     sys.meta_path.insert(0, NoFramework())
     from scalestudy.training.devices import OwnPart
-    from scalestudy.training.run import run
+    from scalestudy.training.rank_run import run
 
     folder, clock = RunFolder(path), PhaseClock()
     if (folder.path.parent / "stop").exists():

@@ -16,7 +16,7 @@ import psutil
 
 from scalestudy import worker
 from scalestudy.measure import hang_detection
-from scalestudy.training import run
+from scalestudy.training import rank_run
 
 STEPS = 100
 WORK = ("input", "step", "callbacks")
@@ -77,7 +77,7 @@ def due_after(mark, progress_timeout):
 if __name__ == "__main__":
     hang_detection.EVERY = 0.1
     ordinary, hang_detection.due_after = hang_detection.due_after, due_after
-    run.run = work
+    rank_run.run = work
     code = worker.main(sys.argv[1:])
     sys.stdout.flush()
     os._exit(code)

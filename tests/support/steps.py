@@ -25,7 +25,7 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import traits
 from scalestudy.training.checkpoint import read_position, read_values, write
-from scalestudy.util.imports import without_unused
+from scalestudy.util.modules import without_unused
 
 DEVICES = 4
 
@@ -82,7 +82,7 @@ class LeftError(Exception):
 def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) -> dict[str, Any]:
     """Train a case and return its results as arrays."""
     from scalestudy.training.checkpoint import digests
-    from scalestudy.training.result import exchanged_bytes
+    from scalestudy.training.run_results import exchanged_bytes
     from scalestudy.training.session import Session
 
     files = point.needed_files()

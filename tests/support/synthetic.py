@@ -11,7 +11,7 @@ from scalestudy.analysis.runs import Planned, Run, grouped
 from scalestudy.analysis.study_table import Row, as_frame, rows_of
 from scalestudy.config.catalog import task_defaults
 from scalestudy.config.file import Study
-from scalestudy.config.metrics import Better
+from scalestudy.config.objectives import Better
 from scalestudy.config.point import Point
 from scalestudy.config.settings import TrainSettings
 from scalestudy.store.records import EpochRecord, Failure, RankRecord, Result

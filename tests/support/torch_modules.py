@@ -31,9 +31,9 @@ from scalestudy.engines.torch.script import TorchScript
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks import cnn, torch_cnn, torch_unet, unet
-from scalestudy.tasks.base import DataInfo, of_images
 from scalestudy.tasks.load import task_of
 from scalestudy.tasks.module import ModuleModel, note_on_logits, notes_on_forward
+from scalestudy.tasks.task import DataInfo, of_images
 from scalestudy.training.evaluation import statistics_samples
 from scalestudy.training.session import Session
 from scalestudy.util.errors import UserError

@@ -3,8 +3,8 @@ import pytest
 
 from scalestudy.config.catalog import applications, task_defaults
 from scalestudy.config.settings import TrainSettings
-from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
+from scalestudy.tasks.task import DataInfo
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

@@ -6,9 +6,8 @@ import pytest
 
 from gathered import Gathered, gathered, measured
 from scalestudy.data.images.tiles import cut, cut_mask, tiles_of
-from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.histograms import BINS, REACH, Auroc, AveragePrecision, Ece, bins_of
-from scalestudy.tasks.label_metrics import IoU
+from scalestudy.tasks.label_metrics import BINS, REACH, Auroc, AveragePrecision, Ece, IoU, bins_of
+from scalestudy.tasks.task import DataInfo
 
 pytestmark = pytest.mark.engine
 
@@ -29,7 +28,7 @@ def test_no_pixel_is_counted_in_int32_which_gpus_leave_to_the_host(classes):
     """Nor by the loss. Only an argmax returns int32 on the GPU; other operations use host memory."""
     import tensorflow as tf
 
-    from scalestudy.tasks.base import DataInfo
+    from scalestudy.tasks.task import DataInfo
     from scalestudy.tasks.unet import loss
 
     metric, losses = IoU(classes, ignore=255), loss(DataInfo("masks", (8, 8, 1), classes, 255))

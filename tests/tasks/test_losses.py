@@ -9,9 +9,9 @@ import pytest
 from gathered import gathered
 from scalestudy.config.objectives import LOSSES, WEIGHTED, loss_terms
 from scalestudy.losses import bce, dice
-from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.losses import NAMED, loss_of, sum_of
-from scalestudy.tasks.task_loss import resolved_loss, summed
+from scalestudy.tasks.label_losses import NAMED, sum_of
+from scalestudy.tasks.task import DataInfo
+from scalestudy.tasks.task_loss import loss_of, resolved_loss, summed
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

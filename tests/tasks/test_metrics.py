@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from gathered import Gathered, gathered, measured, shares, sums_of, value_of
-from scalestudy.config.metrics import known
-from scalestudy.config.objectives import LOSSES, METRICS, loss_terms, metric_term
-from scalestudy.tasks.base import DataInfo
+from scalestudy.config.objectives import LOSSES, METRICS, known, loss_terms, metric_term
+from scalestudy.tasks.label_losses import sum_of
 from scalestudy.tasks.label_metrics import IoU
-from scalestudy.tasks.losses import sum_of
-from scalestudy.tasks.metrics import NAMED, OF_NUMBERS, metrics_of, named_metric, sense_of
+from scalestudy.tasks.task import DataInfo
+from scalestudy.tasks.task_metrics import NAMED, OF_NUMBERS, metrics_of, named_metric, sense_of
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from keras import layers
 
-from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
-from scalestudy.tasks.saving import prove_savable
+from scalestudy.tasks.task import DataInfo
+from scalestudy.tasks.task_trial import prove_savable
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

@@ -9,10 +9,10 @@ from scalestudy.config.catalog import task_defaults
 from scalestudy.config.settings import TrainSettings
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.engine import ENGINE
-from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.file import import_file
 from scalestudy.tasks.load import load_task, task_of
-from scalestudy.tasks.trial import forward, note_on_weights, notes_on, refuse_weights, try_task
+from scalestudy.tasks.task import DataInfo
+from scalestudy.tasks.task_file import import_file
+from scalestudy.tasks.task_trial import forward, note_on_weights, notes_on, refuse_weights, try_task
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

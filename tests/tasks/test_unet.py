@@ -2,8 +2,8 @@ import keras
 import numpy as np
 import pytest
 
-from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
+from scalestudy.tasks.task import DataInfo
 from scalestudy.tasks.unet import unet
 
 pytestmark = pytest.mark.engine

@@ -43,8 +43,8 @@ def quality(sets, framework, placement, tmp_path):
     """Return the quality of the best constant answer over a whole set: quality(set, layers, metric)."""
     from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.trainer import CompiledEvaluation
-    from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.load import load_task
+    from scalestudy.tasks.task import DataInfo
 
     def of(name: str, layers: str, metric: str) -> float | None:
         (tmp_path / "t.py").write_text(TASK.format(layers=layers, metric=metric))

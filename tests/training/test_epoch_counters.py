@@ -3,8 +3,8 @@ import pytest
 from scalestudy.data.samples import Slice
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.step_times import StepTimes
-from scalestudy.training import epoch_counters
-from scalestudy.training.epoch_counters import EpochCounters
+from scalestudy.training import timers
+from scalestudy.training.timers import EpochCounters
 
 
 def call(steps):
@@ -46,7 +46,7 @@ class Device:
     def __init__(self, monkeypatch):
         self.now = self.free = 0.0
         self.ahead = []
-        monkeypatch.setattr(epoch_counters.time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(timers.time, "perf_counter", lambda: self.now)
 
     def given(self, seconds):
         """Give the device a call of so many seconds; return its marks."""
@@ -90,4 +90,4 @@ def test_a_device_that_runs_behind_times_calls_by_its_own_clock(monkeypatch, rea
     assert epoch.input_seconds == pytest.approx((calls - 1) * waited + reading, rel=0.01)
     assert tally.waited == pytest.approx(epoch.input_seconds)
     assert tally.seconds == pytest.approx(epoch.step_seconds + epoch.input_seconds)
-    assert most <= epoch_counters.IN_FLIGHT
+    assert most <= timers.IN_FLIGHT

@@ -5,7 +5,7 @@ import pytest
 
 from data_settings import data_of
 from linear import LinearTrainer
-from scalestudy.config.metrics import Sense
+from scalestudy.config.objectives import Sense
 from scalestudy.data.store.preparation import prepare
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.run_folder import RunFolder

@@ -11,7 +11,7 @@ import pytest
 from data_settings import data_of
 from linear import ALONE, Linear, LinearTrainer
 from scalestudy.app.verify import Verified, verify
-from scalestudy.config.metrics import Sense, known
+from scalestudy.config.objectives import Sense, known
 from scalestudy.config.point import Point
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.preparation import prepare
@@ -23,8 +23,8 @@ from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import state_of_runs
 from scalestudy.training.checkpoint import Position
 from scalestudy.training.devices import OwnPart
-from scalestudy.training.model_file import BestKeeper, improves, metric_to_keep, record_of
-from scalestudy.training.run import run
+from scalestudy.training.rank_run import run
+from scalestudy.training.run_results import BestKeeper, improves, metric_to_keep, model_record_of
 from scalestudy.util.errors import RunError, UserError
 
 
@@ -123,7 +123,7 @@ def interrupt(*arguments):
 @pytest.mark.parametrize(
     "place",
     [
-        "scalestudy.training.model_file.save",
+        "scalestudy.training.rank_run.save_model",
         "scalestudy.training.gallery.leave",
         "scalestudy.store.run_folder.write_checksums",
         "scalestudy.store.run_folder.RunFolder.write_result",
@@ -194,7 +194,7 @@ def test_the_model_of_sequences_that_a_task_reads_itself_has_a_record(folder, tm
         "    return [[1] * (1 + row % 3) for row in range(12)], [row % 2 for row in range(12)]\n"
     )
     prepared = prepare(data_of(str(reader), cache=tmp_path / "custom", read=reader))
-    record = record_of(folder.point(), prepared, "accuracy")
+    record = model_record_of(folder.point(), prepared, "accuracy")
     assert (record.kind, record.input_shape) == ("custom", ())
 
 

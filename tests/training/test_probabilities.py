@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from model_records import record
-from scalestudy.training.probabilities import are_logits, classes_of, probabilities
+from scalestudy.training.gallery import are_logits, classes_of, probabilities
 from scalestudy.util.errors import UserError
 
 RANDOM = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import pytest
 
 from scalestudy.store.records import EpochRecord
 from scalestudy.store.run_folder import RunFolder
-from scalestudy.training import run as running
+from scalestudy.training import rank_run
 
 SESSION = SimpleNamespace(metric="accuracy", epochs=4, steps=10, gpu_percent=lambda: None)
 
@@ -33,8 +33,8 @@ def record(epoch, **more):
 
 def test_the_time_left_has_all_that_an_epoch_takes(folder, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(running.time, "monotonic", lambda: now[0])
-    reporter = running.Reporter(folder, SESSION, None)
+    monkeypatch.setattr(rank_run.time, "monotonic", lambda: now[0])
+    reporter = rank_run.Reporter(folder, SESSION, None)
     now[0] = 100.0
     reporter.epoch(record(1))
     assert folder.progress().seconds_left == 3 * 25
@@ -49,7 +49,7 @@ def test_the_time_left_has_all_that_an_epoch_takes(folder, monkeypatch):
 def test_every_start_from_a_checkpoint_is_a_restart(folder):
     position = SimpleNamespace(epoch=0, step=0, restarts=0)
     for restarts in (1, 2, 3):
-        reporter = running.Reporter(folder, SESSION, position)
+        reporter = rank_run.Reporter(folder, SESSION, position)
         assert reporter.restarts == restarts
         reporter.phase("training")
-    assert running.Reporter(folder, SESSION, None).restarts == 0
+    assert rank_run.Reporter(folder, SESSION, None).restarts == 0

@@ -2,10 +2,10 @@ import math
 
 import pytest
 
-from scalestudy.config.metrics import Sense
+from scalestudy.config.objectives import Sense
 from scalestudy.store.records import EpochRecord
 from scalestudy.store.usage import GpuUse
-from scalestudy.training.result import best_epoch, mean_percent
+from scalestudy.training.run_results import best_epoch, mean_percent
 
 
 def records(*values: float | None) -> list[EpochRecord]:

@@ -166,7 +166,7 @@ def test_a_new_process_forgets_what_the_last_one_was_asked_and_how_it_failed(fra
 
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.store.run_folder import RunFolder
-    from scalestudy.training.run import forget_the_last_process
+    from scalestudy.training.rank_run import forget_the_last_process
 
     folder, clock = RunFolder(tmp_path), PhaseClock()
     (tmp_path / "failure.json").touch()

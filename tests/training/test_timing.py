@@ -8,7 +8,7 @@ import pytest
 
 from scalestudy.data.samples import Slice
 from scalestudy.engines.group import Group
-from scalestudy.training.timing import LEAST_STEPS, MEASURE, WARM_UP, StepTimer
+from scalestudy.training.timers import LEAST_STEPS, MEASURE, WARM_UP, StepTimer
 
 CALL = (Slice(None, None, 0, 16, 16, 0, 2),)
 """Two steps of 16 samples."""

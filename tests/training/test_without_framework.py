@@ -23,7 +23,7 @@ from scalestudy.measure.hang_detection import EXIT_CODE
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.training.callback_decisions import CallbackDecisions
 from scalestudy.training.devices import OwnPart
-from scalestudy.training.run import run
+from scalestudy.training.rank_run import run
 from scalestudy.training.session import Session
 
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scalestudy.report.as_terminal import PlainConsole
-from scalestudy.util.escaping import printable
+from scalestudy.util.errors import printable
 
 HOSTILE = {
     "moves the cursor": "\x1b[2A\x1b[Kdone",

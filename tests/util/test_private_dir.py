@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.util import private_dir as private
+from scalestudy.util import locks as private
 from scalestudy.util.errors import RunError
-from scalestudy.util.private_dir import private_folder
+from scalestudy.util.locks import private_folder
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")

@@ -30,8 +30,7 @@ from scalestudy.analysis.quality import Failures, Verdict, count_failures, judge
 from scalestudy.analysis.runs import Key, Planned
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row, best_single
-from scalestudy.config.file import INDIFFERENCE_ZONE
-from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.config.file import INDIFFERENCE_ZONE, QualityMargin
 
 Kind = Literal["ask", "stay", "only-smallest", "uncertain", "none", "no-timing", "nothing-learned", "no-runs"]
 Reason = Literal[

@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Literal, NamedTuple
 
 from scalestudy.analysis.runs import Run, Seed, epoch_value, metric_label, seed_of
-from scalestudy.config.metrics import Sense, gain
+from scalestudy.config.objectives import Sense, gain
 
 GROWN = 0.1
 """Growth of the training loss from the first epoch to the last, as a share of the first, above which a run

@@ -15,10 +15,8 @@ from scalestudy.analysis.scaling_model import Model, models_of
 from scalestudy.analysis.study_table import Row, best_single, rows_of
 from scalestudy.analysis.to_target import times_to_target, useful_speed_ups
 from scalestudy.config.expand import point_name
-from scalestudy.config.file import INDIFFERENCE_ZONE
-from scalestudy.config.metrics import gain
-from scalestudy.config.moving_statistics import warning_of
-from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.config.file import INDIFFERENCE_ZONE, QualityMargin
+from scalestudy.config.objectives import gain, warning_of
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.queue.site import billing_unit
 from scalestudy.launch.status import study_status

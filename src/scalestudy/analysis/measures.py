@@ -30,7 +30,7 @@ from scalestudy.analysis.statistics import (
     mean,
     quality_scale,
 )
-from scalestudy.config.metrics import Sense, known
+from scalestudy.config.objectives import Sense, known
 from scalestudy.plugins.strategies import is_synchronous, is_timed, references
 from scalestudy.store.records import PROVING_STEPS, Timing
 

@@ -13,7 +13,7 @@ from typing import Any, overload
 
 from pydantic import ValidationError
 
-from scalestudy.config.metrics import Better, Sense, class_keys, known
+from scalestudy.config.objectives import Better, Sense, class_keys, known
 from scalestudy.config.point import REPEATS, without_repeats
 from scalestudy.plugins.strategies import position
 from scalestudy.store.gallery_record import GalleryRecord

@@ -17,7 +17,7 @@ from math import e, log1p, sqrt
 from scalestudy.analysis.measures import Measure
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Contrast, Estimate, contrast
-from scalestudy.config.metrics import Better, gain
+from scalestudy.config.objectives import Better, gain
 
 ALPHA = 0.025
 """Chance of calling a row no worse whose quality is worse by exactly the margin."""

@@ -10,12 +10,10 @@ from pydantic import ValidationError, field_validator, model_validator
 from scalestudy.analysis.findings import Findings, analyse, rate_rule
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.runs import Run
-from scalestudy.config.file import INDIFFERENCE_ZONE
-from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.config.file import INDIFFERENCE_ZONE, QualityMargin
 from scalestudy.store.record_file import first_error
 from scalestudy.store.records import EpochRecord, RankRecord, Record, Result
-from scalestudy.util.errors import UserError, explained
-from scalestudy.util.escaping import printable
+from scalestudy.util.errors import UserError, explained, printable
 from scalestudy.util.files import contents
 
 MARK = "scalestudy_share"

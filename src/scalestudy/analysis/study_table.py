@@ -14,8 +14,8 @@ from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run, sense_of, sources, swept_names
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.to_target import ToTarget, Useful
-from scalestudy.config.metrics import Sense, gain
-from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.config.file import QualityMargin
+from scalestudy.config.objectives import Sense, gain
 from scalestudy.plugins.strategies import is_synchronous
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from scalestudy.analysis.measures import Measures, measured, measured_times, oth
 from scalestudy.analysis.price import Bill, speed_up, units_of
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
 from scalestudy.analysis.statistics import LOGARITHM, NOTHING, ONE, Estimate
-from scalestudy.config.metrics import Better, gain
+from scalestudy.config.objectives import Better, gain
 
 BEFORE = ("start-up", "compile")
 """Phases before the first epoch."""

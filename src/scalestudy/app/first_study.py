@@ -5,7 +5,7 @@ from pathlib import Path
 
 from scalestudy.config.catalog import PREFIX, TASKS, has_name, task_defaults
 from scalestudy.config.settings import DataSettings
-from scalestudy.config.template import toml_line
+from scalestudy.config.toml_text import toml_line
 from scalestudy.data.sources.locate import find_source
 from scalestudy.plugins.engines import DEFAULT, engine_of_script, engine_traits, installed_engine
 from scalestudy.util.errors import UserError

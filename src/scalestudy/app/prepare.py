@@ -23,8 +23,7 @@ from scalestudy.data.sources.locate import cache_folder, folder_of
 from scalestudy.data.split import Split, counts, find_split, stored_split, untrained, validation_of
 from scalestudy.data.store.preparation import find_prepared, find_set
 from scalestudy.data.store.prepared import Prepared, weights_of
-from scalestudy.util.errors import UserError
-from scalestudy.util.escaping import printable
+from scalestudy.util.errors import UserError, printable
 
 PreparedFiles = tuple[str, str, int]
 """Folder of the arrays, file of the split, and number of training samples."""

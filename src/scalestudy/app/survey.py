@@ -17,10 +17,11 @@ from scalestudy.app.prepare import (
 )
 from scalestudy.app.unusable import refuse_unusable
 from scalestudy.config.expand import RunOrder
-from scalestudy.config.file import Study, read_text
+from scalestudy.config.file import Study
 from scalestudy.config.parse import load_study
 from scalestudy.config.point import Point
 from scalestudy.config.task_sources import add_trained
+from scalestudy.config.toml_text import read_text
 from scalestudy.launch.base import Launcher, Options, Overview, launcher_of
 from scalestudy.launch.status import study_status
 from scalestudy.store.study_folder import StudyFolder, default_folder

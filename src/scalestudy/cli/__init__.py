@@ -77,7 +77,7 @@ for prefix, group in {"": app, **{f"{name} ": group for name, group in NAMED.ite
 @app.callback(invoke_without_command=True)
 def _options(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
-        from scalestudy.util.version import version as installed
+        from scalestudy.util.modules import version as installed
 
         print(f"scalestudy {installed()}")
         raise typer.Exit

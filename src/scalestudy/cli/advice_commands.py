@@ -21,8 +21,8 @@ from scalestudy.cli.options import (
     worker_counts,
 )
 from scalestudy.cli.printing import err, out, show_document
-from scalestudy.config.targets import refuse_target
 from scalestudy.util.errors import UserError
+from scalestudy.util.files import refuse_target
 
 
 def _share(text: str | float) -> float:

@@ -11,8 +11,8 @@ import typer
 from scalestudy.cli.help import CommandGroup
 from scalestudy.cli.options import AnswerOption, ForceOption
 from scalestudy.cli.printing import err, out, write_new, writing
-from scalestudy.config.targets import refuse_target
 from scalestudy.util.errors import UserError
+from scalestudy.util.files import refuse_target
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -19,8 +19,8 @@ from scalestudy.cli.options import (
     newest_study,
 )
 from scalestudy.cli.printing import err, out, show_document
-from scalestudy.config.targets import refuse_target
 from scalestudy.util.errors import UserError
+from scalestudy.util.files import refuse_target
 
 if TYPE_CHECKING:
     from scalestudy.app.listener import Listener

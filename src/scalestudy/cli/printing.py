@@ -46,8 +46,7 @@ def write_new(file: Path, text: str, *, force: bool) -> None:
     Raises:
         UserError: It exists and `force` is not set, or it cannot be written.
     """
-    from scalestudy.config.targets import refuse_inside_study, refuse_old
-    from scalestudy.util.files import write_named
+    from scalestudy.util.files import refuse_inside_study, refuse_old, write_named
 
     refuse_inside_study(file)
     refuse_old(file, force=force)

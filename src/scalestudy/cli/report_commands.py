@@ -19,8 +19,8 @@ from scalestudy.cli.options import (
     open_study,
 )
 from scalestudy.cli.printing import out, show_document, writing
-from scalestudy.config.targets import refuse_target
 from scalestudy.util.errors import UserError
+from scalestudy.util.files import refuse_target
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings

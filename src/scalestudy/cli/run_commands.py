@@ -23,9 +23,9 @@ from scalestudy.cli.options import (
     worker_counts,
 )
 from scalestudy.cli.printing import err, out
-from scalestudy.config.targets import refuse_inside_study
 from scalestudy.plugins.strategies import DEFAULT
 from scalestudy.util.errors import UserError
+from scalestudy.util.files import refuse_inside_study
 
 if TYPE_CHECKING:
     from scalestudy.app.survey import Request
@@ -270,7 +270,7 @@ def train(
     """
     from scalestudy.app.one_point import one_point_study, option_values, options
     from scalestudy.app.survey import Request
-    from scalestudy.config.template import study_toml
+    from scalestudy.config.file import study_toml
 
     if keys:
         for line in options():

@@ -242,7 +242,7 @@ def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
 
 def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int], lines: int) -> None:
     """Print the lines after the first `read` bytes of each log; for a new log, its last lines."""
-    from scalestudy.util.escaping import printable
+    from scalestudy.util.errors import printable
 
     for prefix, file in files:
         if not file.is_file():  # reading a pipe would block

@@ -8,7 +8,7 @@ from scalestudy.hardware import shadowing
 from scalestudy.hardware.cores import shares
 from scalestudy.hardware.devices import ORDER, dealt, showing
 from scalestudy.plugins.engines import EngineTraits
-from scalestudy.plugins.traits import Rendezvous
+from scalestudy.plugins.strategies import Rendezvous
 
 if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement

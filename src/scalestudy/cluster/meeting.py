@@ -10,7 +10,7 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.util.private_dir import foreign
+from scalestudy.util.locks import foreign
 
 MEETING = "SCALESTUDY_MEETING"
 """Variable with the path of the folder."""

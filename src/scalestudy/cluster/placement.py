@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scalestudy.plugins.traits import Role, Traits
+from scalestudy.plugins.strategies import Role, Traits
 from scalestudy.util.errors import UserError
 
 

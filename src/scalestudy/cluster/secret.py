@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.util.errors import RunError
-from scalestudy.util.private_dir import foreign
+from scalestudy.util.locks import foreign
 
 SECRET = "SCALESTUDY_SECRET"
 FILE = ".secret"

@@ -14,8 +14,8 @@ from scalestudy.config.keys import PLAIN, WrongValue, checked, is_plain
 from scalestudy.config.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
 from scalestudy.plugins.engines import engine_names
 from scalestudy.util.errors import UserError
+from scalestudy.util.modules import EVERYTHING, bound_names, parsed, parsed_or_none
 from scalestudy.util.registry import Registry
-from scalestudy.util.syntax import EVERYTHING, bound_names, parsed, parsed_or_none
 
 PREFIX = "keras:"
 """Prefix of a Keras model's name as a task: "keras:EfficientNetV2B0"."""

@@ -15,8 +15,7 @@ from scalestudy.config.point import Point, Turn
 from scalestudy.config.settings import DataSettings, Order, StrictModel, TrainSettings
 from scalestudy.config.task_sources import digests, source_files
 from scalestudy.plugins.engines import engine_traits
-from scalestudy.plugins.strategies import traits
-from scalestudy.plugins.traits import Traits
+from scalestudy.plugins.strategies import Traits, traits
 from scalestudy.util.errors import UserError
 
 

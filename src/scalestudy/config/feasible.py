@@ -8,8 +8,7 @@ from scalestudy.config.catalog import is_ours
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
 from scalestudy.plugins.engines import engine_traits
-from scalestudy.plugins.strategies import traits, working_names
-from scalestudy.plugins.traits import Traits
+from scalestudy.plugins.strategies import Traits, traits, working_names
 from scalestudy.util.errors import UserError
 
 TF32_SINCE = (8, 0)

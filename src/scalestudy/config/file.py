@@ -1,17 +1,15 @@
-"""A study, and the file it is written in."""
+"""A study, and its text as a study file."""
 
-import codecs
 import re
-import tomllib
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
 
 from scalestudy.config.catalog import TaskDefaults, task_defaults
-from scalestudy.config.lines import KeyLines
-from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.config.keys import SECTIONS
 from scalestudy.config.settings import (
     DataSettings,
     EngineName,
@@ -22,27 +20,52 @@ from scalestudy.config.settings import (
     TrainSettings,
     Workers,
 )
+from scalestudy.config.toml_text import KeyLines, toml_line
 from scalestudy.plugins.engines import DEFAULT as DEFAULT_ENGINE
 from scalestudy.plugins.strategies import DEFAULT
-from scalestudy.util.errors import UserError, explained
-from scalestudy.util.files import contents
 
-LARGEST = 2**20
-"""Largest study file or site profile that is read, in bytes."""
-NUMBERS = ("a file of numbers", "Report it: scalestudy report --from {}")
-OTHERS = {
-    ".py": ("a Python script", "Train with it: scalestudy launch -n 2 {}"),
-    ".sh": ("a shell script", "Name the study file; `scalestudy init` writes one."),
-    **dict.fromkeys((".yaml", ".yml"), ("which is YAML", "Write it as TOML; `scalestudy init` shows how.")),
-    **dict.fromkeys((".csv", ".json"), NUMBERS),
-}
-"""Other files that users pass as study files: a description and a remedy, by suffix."""
-DEEPEST = 20
-"""Largest nesting of lists and tables; no key needs more than a few levels."""
+LARGEST_MARGIN = 1e12
+"""Upper limit, far above any meaningful margin."""
+_PERCENT = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?%")
+
+
+@dataclass(frozen=True)
+class QualityMargin:
+    """A non-inferiority margin.
+
+    Attributes:
+        value: Above 0; in units of the metric, or as a fraction of the reference's quality.
+        relative: Whether `value` is a fraction.
+    """
+
+    value: float
+    relative: bool = False
+
+    @classmethod
+    def parse(cls, given: Any) -> "QualityMargin":
+        """Parse a margin of a study file: `0.01` or `"2 %"`.
+
+        Raises:
+            ValueError: It is not a margin; the error says what is expected.
+        """
+        percent = _PERCENT.fullmatch(given.strip()) if isinstance(given, str) else None
+        value = Decimal(percent[1]) / 100 if percent else given
+        number = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
+        if not number or not 0 < value < LARGEST_MARGIN:
+            raise ValueError('a number above 0 in units of the metric, or a percentage as "2 %"')
+        return cls(float(value), relative=percent is not None)
+
+    @property
+    def key(self) -> float | str:
+        """The margin as in a study file."""
+        return f"{(Decimal(repr(self.value)) * 100).normalize():f} %" if self.relative else self.value
+
+    def __str__(self) -> str:
+        return str(self.key)
+
+
 MOST_POINTS = 10_000
 FEWER = "Sweep fewer values at once, or make several studies."
-_LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){100}""")
-"""A key with so many parts that `tomllib` would take minutes."""
 
 
 class SweepSettings(StrictModel):
@@ -116,58 +139,28 @@ class Study(StrictModel):
         return self.model_copy(update={"data": self.data.model_copy(update=keys)})
 
 
-def read_text(path: Path) -> str:
-    """Read the text of a study file; raises UserError if it cannot be read."""
-    try:
-        data = contents(path, LARGEST)
-        if path.suffix in OTHERS:
-            what, action = OTHERS[path.suffix]
-            raise UserError("a study file (.toml)", f"{path}, {what}", action.format(path))
-        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            action = "Save it as UTF-8, which Windows Notepad offers in `Save as`."
-            raise UserError("a text file in UTF-8", f"{path}, which is UTF-16", action)
-        return data.decode("utf-8-sig")
-    except FileNotFoundError:
-        action = f"Write one with `scalestudy init {path}`."
-        raise UserError("a study file", f"{path}, which does not exist", action) from None
-    except IsADirectoryError:
-        action = "Name the .toml file; `status` and `report` take folders."
-        raise UserError("a study file", f"{path}, which is a folder", action) from None
-    except OSError as error:
-        raise explained(error) or error from None
-    except ValueError as error:
-        raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Save it as UTF-8.") from None
+SWEPT = [key for key in SweepSettings.model_fields if key != "other"]
 
 
-def toml_table(text: str, file: str) -> dict[str, Any]:
-    """Parse TOML.
-
-    Raises:
-        UserError: The text is not TOML (the error names the line), or is nested too deeply.
-    """
-    try:
-        if _LONG_KEY.search(text):
-            raise RecursionError
-        table = tomllib.loads(text)
-        _refuse_deep(table)
-    except RecursionError:
-        expected = f"lists and tables nested at most {DEEPEST} times in {file}"
-        raise UserError(expected, "more", "Correct the file.") from None
-    except ValueError as error:
-        message = str(error).replace("(at end of document)", f"(at line {len(text.splitlines())})")
-        what, _, place = message.rpartition(" (at ")
-        if not what:  # an integer with thousands of digits, which Python does not parse
-            what, place = message, "somewhere"
-        action = 'Correct the line: keys read `name = value`, strings are "quoted", lists are [1, 2].'
-        if "\\" in what or "hex value" in what:  # \d or \u in a Windows path
-            action = "Write / in paths, or put the string in '...', where a backslash is literal."
-        received = f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})"
-        raise UserError("valid TOML", received, action) from None
-    return table
+def study_toml(study: Study) -> str:
+    """Write a study as a study file, with the keys that differ from their defaults."""
+    lines = [toml_line("name", study.name), toml_line("task", _escaped(study.task))]
+    lines += [toml_line("quality_margin", study.quality_margin.key)] if study.quality_margin else []
+    if study.indifference_zone != INDIFFERENCE_ZONE:
+        lines.append(toml_line("indifference_zone", study.indifference_zone))
+    lines += ["", "[sweep]"]
+    sweep = study.sweep.model_dump(mode="json")
+    swept = {key: sweep[key] for key in SWEPT} | dict(study.sweep.other)
+    lines += [toml_line(key, _escaped(values)) for key, values in swept.items()]
+    for section in SECTIONS:
+        given = getattr(study, section).model_dump(mode="json", exclude_defaults=True, exclude_none=True)
+        if given:
+            lines += ["", f"[{section}]", *(toml_line(key, _escaped(value)) for key, value in given.items())]
+    return "\n".join(lines) + "\n"
 
 
-def _refuse_deep(value: Any, left: int = DEEPEST + 1) -> None:
-    if left < 0:
-        raise RecursionError
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _refuse_deep(inner, left - 1)
+def _escaped(value: Any) -> Any:
+    # A study file expands $VARIABLES, so a literal dollar is doubled.
+    if isinstance(value, list | tuple):
+        return [_escaped(item) for item in value]
+    return value.replace("$", "$$") if isinstance(value, str) else value

@@ -16,9 +16,8 @@ from scalestudy.config.catalog import (
     is_application,
     task_defaults,
 )
-from scalestudy.config.file import FEWER, INDIFFERENCE_ZONE, MOST_POINTS, Study, read_text, toml_table
-from scalestudy.config.lines import KeyLines
-from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.config.file import FEWER, INDIFFERENCE_ZONE, MOST_POINTS, QualityMargin, Study
+from scalestudy.config.toml_text import KeyLines, read_text, toml_table
 from scalestudy.plugins.engines import (
     DEFAULT,
     engine_names,
@@ -27,8 +26,7 @@ from scalestudy.plugins.engines import (
     imported_engines,
     label_of,
 )
-from scalestudy.plugins.strategies import named, of_engine, swept_names, traits
-from scalestudy.plugins.traits import Traits
+from scalestudy.plugins.strategies import Traits, named, of_engine, swept_names, traits
 from scalestudy.util.errors import UserError
 
 _INIT = "docs/reference/study-file.md lists every key with its default."

@@ -1,8 +1,9 @@
 """A fully resolved point of a study: everything that a worker needs to know besides its placement."""
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -19,8 +20,7 @@ from scalestudy.config.settings import (
     Workers,
 )
 from scalestudy.plugins.engines import DEFAULT
-from scalestudy.plugins.strategies import traits
-from scalestudy.plugins.traits import Role, Traits
+from scalestudy.plugins.strategies import Role, Traits, traits
 from scalestudy.util.errors import UserError
 
 REPEATS = ("data.seed", "data.fold")
@@ -227,3 +227,22 @@ class Point(StrictModel):
     def batch_ratio(self) -> float:
         """κ: batch of an update divided by the batch that the learning rate was chosen for."""
         return self.update_batch / (self.train.reference_batch or self.train.batch_size)
+
+
+class Averages(NamedTuple):
+    """The decay rates of an adaptive optimizer's averages, and its epsilon."""
+
+    beta_1: float
+    beta_2: float
+    epsilon: float
+
+
+def scaled_averages(averages: Averages, kappa: float) -> Averages:
+    """Return the averages for `kappa` reference batches, so that they span as many samples as before.
+
+    A sample's weight falls by β over a reference batch, so by β^κ over κ of them (Marek et al. 2025,
+    arXiv:2507.07101, for β₂). To first order in 1 − β this is 1 − κ(1 − β), the rule of Malladi et al. 2022
+    (arXiv:2205.10287), which has no positive β₁ from κ = 10 on; ε/√κ is theirs.
+    """
+    beta_1, beta_2, epsilon = averages
+    return Averages(beta_1**kappa, beta_2**kappa, epsilon / math.sqrt(kappa))

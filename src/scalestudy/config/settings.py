@@ -17,13 +17,18 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from scalestudy.config import augmentation
+from scalestudy.config.formula import checked_augmentation
 from scalestudy.config.objectives import checked_loss, checked_metrics
-from scalestudy.plugins import launchers
 from scalestudy.plugins.engines import engine_names
 from scalestudy.plugins.strategies import accepted_names, swept_names, working_names
 from scalestudy.util.registry import Registry
 from scalestudy.util.units import bytes_of
+
+LAUNCHERS: Registry[Any] = Registry("scalestudy.launchers")
+"""What `launch.on` can name; each is a `launch.base.Launcher`."""
+DEFAULT_LAUNCHER = "local"
+WITHOUT_SITE = (DEFAULT_LAUNCHER, "hosts")
+"""Launchers without a queue, and so without a site profile."""
 
 LAYOUTS = ("pairs", "suffixes", "classes", "table")
 
@@ -104,7 +109,7 @@ Weights = Annotated[
 _OPERATIONS = Field(
     json_schema_extra={"wanted": 'operations as "flip, rotate(15)", of docs/reference/augmentation.md'}
 )
-Augment = Annotated[str, AfterValidator(augmentation.checked), _OPERATIONS]
+Augment = Annotated[str, AfterValidator(checked_augmentation), _OPERATIONS]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """Range of NumPy and Keras: 32 bits, unsigned."""
 
@@ -343,7 +348,7 @@ class ResolvedTrain(TrainSettings):
 class LaunchSettings(StrictModel):
     """Where and how workers run."""
 
-    on: Annotated[str, OneOf(launchers.names)] = launchers.DEFAULT
+    on: Annotated[str, OneOf(LAUNCHERS.names)] = DEFAULT_LAUNCHER
     """"local" is this machine; "hosts" are several machines without a queue, by SSH; "slurm" and "pbs" submit
     jobs to the queue of a cluster."""
     hosts: Annotated[tuple[Name, ...], Field(min_length=1)] | Name | None = Field(

@@ -21,7 +21,7 @@ from scalestudy.config.catalog import has_name
 from scalestudy.config.point import Point
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import append_line, contents
-from scalestudy.util.syntax import imported_modules, parsed_or_none
+from scalestudy.util.modules import imported_modules, parsed_or_none
 
 FOLDER = "sources"
 """Folder in a study's folder with a copy of each source of its runs."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import ndimage, special
 
-from scalestudy.config.augmentation import GEOMETRIC, Operation
+from scalestudy.config.formula import GEOMETRIC, Operation
 from scalestudy.data.loader import Reader
 from scalestudy.data.samples import Array, Columns, Forms, Indices, Size
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.config.metrics import Sense
+from scalestudy.config.objectives import Sense
 from scalestudy.config.point import Point
 from scalestudy.data.samples import Call, Slice
 from scalestudy.data.store.prepared import Prepared

@@ -31,7 +31,7 @@ from scalestudy.hardware.process import leave
 from scalestudy.measure.bandwidth import too_slow
 from scalestudy.plugins.engines import EngineTraits, collective
 from scalestudy.util.errors import RunError
-from scalestudy.util.imports import without_unused
+from scalestudy.util.modules import without_unused
 
 
 class ExchangeTrial(ABC):

@@ -11,7 +11,7 @@ from scalestudy.analysis.shared import SharedRun, SharedStudy
 from scalestudy.config.catalog import is_ours
 from scalestudy.config.differences import settings_of
 from scalestudy.config.keys import choices, full_name
-from scalestudy.config.metrics import class_keys, known
+from scalestudy.config.objectives import class_keys, known
 from scalestudy.launch.base import Overview
 from scalestudy.launch.queue.site import billing_unit
 from scalestudy.store.records import EpochRecord, Outcome, RankRecord, Result

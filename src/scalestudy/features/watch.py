@@ -19,7 +19,7 @@ from scalestudy.launch.status import study_status
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
-from scalestudy.util.escaping import printable
+from scalestudy.util.errors import printable
 
 MOST_RUNS = 4
 """Maximum number of running points shown with their loss and last log line."""

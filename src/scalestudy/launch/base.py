@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
-from scalestudy.config.settings import Order
-from scalestudy.plugins.launchers import LAUNCHERS, names
+from scalestudy.config.settings import LAUNCHERS, Order
 from scalestudy.store.records import Failure, JobRecord, Progress, Result
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import UNSUCCESSFUL, State
@@ -257,7 +256,7 @@ def launcher(name: str) -> Launcher:
     """
     if name not in LAUNCHERS:
         raise UserError(
-            f"one of the launchers {', '.join(names())}",
+            f"one of the launchers {', '.join(LAUNCHERS.names())}",
             f'launch.on = "{name}"',
             "Install the package that provides it, or correct launch.on.",
         )
@@ -272,4 +271,4 @@ def launcher_of(study: Study) -> Launcher:
 
 def queues() -> list[str]:
     """Return the names of the launchers whose runs outlive this process."""
-    return [name for name in names() if launcher(name).detached]
+    return [name for name in LAUNCHERS.names() if launcher(name).detached]

@@ -10,7 +10,7 @@ from typing import Any
 from scalestudy.config.settings import LaunchSettings
 from scalestudy.data.child import ask
 from scalestudy.launch.environments import python_of, variables_of
-from scalestudy.tasks.file import REMEDY, WITHIN
+from scalestudy.tasks.task_file import REMEDY, WITHIN
 from scalestudy.util import modules
 from scalestudy.util.errors import UserError
 

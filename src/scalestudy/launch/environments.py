@@ -9,7 +9,7 @@ from scalestudy.config.point import Point
 from scalestudy.hardware.installed import Built, describe_other
 from scalestudy.plugins.engines import EngineTraits, engine_traits
 from scalestudy.util.errors import UserError
-from scalestudy.util.version import own_source, version
+from scalestudy.util.modules import own_source, version
 
 STARTS_WITHIN = 60.0
 """Seconds for Python to start from a slow file system."""

@@ -7,7 +7,7 @@ from pydantic.fields import FieldInfo
 
 from scalestudy.config.keys import wanted
 from scalestudy.config.settings import StrictModel
-from scalestudy.config.template import comment, one_line, toml_line
+from scalestudy.config.toml_text import comment, one_line, toml_line
 from scalestudy.launch.queue.base import QUEUE_ERRORS
 from scalestudy.launch.queue.containers import Container
 from scalestudy.launch.queue.site import Site, notation

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from scalestudy.cluster.meeting import forget
 from scalestudy.cluster.secret import FILE as SECRET_FILE
 from scalestudy.config.point import Point
+from scalestudy.config.settings import LAUNCHERS
 from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.failures import failure_of_job
 from scalestudy.launch.queue.base import QUEUE_ERRORS, UNKNOWN, JobView, Queue
 from scalestudy.launch.queue.polling import Answers, find_jobs, is_ours, is_unanswered, poll
 from scalestudy.measure.hang_detection import describe_silence, stalled_for
-from scalestudy.plugins.launchers import LAUNCHERS
 from scalestudy.store.records import JobRecord, Result
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import (

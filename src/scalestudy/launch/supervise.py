@@ -28,8 +28,7 @@ from scalestudy.hardware.memory import full_for, oom_kills
 from scalestudy.hardware.process import end_with
 from scalestudy.store.records import Cause
 from scalestudy.store.run_folder import RunFolder
-from scalestudy.util.errors import RunError, ScalestudyError
-from scalestudy.util.escaping import escaped
+from scalestudy.util.errors import RunError, ScalestudyError, escaped
 from scalestudy.util.files import spare_space
 from scalestudy.util.tracebacks import crashed_at, error_text, raised_at, user_frame
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
-from scalestudy.plugins.traits import Rendezvous, Role, Traits
+from scalestudy.plugins.strategies import ENGINES, Rendezvous, Role, Traits
 from scalestudy.util.errors import UserError
+from scalestudy.util.modules import imported_modules, parsed_or_none
 from scalestudy.util.registry import Registry
-from scalestudy.util.syntax import imported_modules, parsed_or_none
 
 
 class Process(Protocol):
@@ -251,7 +251,7 @@ def installed_versions(packages: Iterable[str]) -> dict[str, str]:
     return versions
 
 
-REGISTRY: Registry[EngineTraits] = Registry("scalestudy.engines")
+REGISTRY: Registry[EngineTraits] = ENGINES
 DEFAULT = "tensorflow"
 
 

@@ -4,14 +4,132 @@ A package adds a strategy to an engine by an entry point in the group "scalestud
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from scalestudy.plugins.engines import REGISTRY as ENGINES
-from scalestudy.plugins.traits import Traits
 from scalestudy.util.registry import Registry
+
+Role = Literal["worker", "parameter-server", "coordinator"]
+
+
+@dataclass(frozen=True)
+class Rendezvous:
+    """How the processes of a strategy find each other.
+
+    Attributes:
+        name: Name by which its engine knows it.
+        secret: Whether the processes authenticate with the run's secret, so that one is needed.
+        unproxied: Whether their traffic must bypass the HTTP proxies of the environment.
+        launcher: A launcher that starts processes only for this rendezvous; "" if there is none.
+    """
+
+    name: str
+    secret: bool = False
+    unproxied: bool = False
+    launcher: str = ""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What is known about a strategy without importing a framework.
+
+    Attributes:
+        name: Name in a study file.
+        summary: A short description.
+        processes: "one" for all workers, or one "per-worker".
+        devices: Devices that one process computes on: "one", or one "per-worker" of its workers.
+        spans_nodes: Whether its workers may be on several nodes.
+        timed: Whether its times count for speed-up; False if one device computes all workers.
+        synchronous: Whether all workers take a step together. Otherwise more workers compute different
+            updates, not the same ones sooner, and there is no speed-up.
+        summed_by: Library that moves gradients between workers, for people; "" if none does.
+        xla: Whether XLA can compile a worker's computation.
+        serve: "module:function" with which a process of an asynchronous run serves its coordinator; "" if the
+            strategy is synchronous.
+        roles: Roles of processes other than workers; they have the last ranks.
+        rendezvous: How its processes find each other; None for a single process.
+        accumulates: Whether its workers support micro-batches (`train.accumulate`).
+        averages_weights: Whether its workers can have their own weights (`train.local_steps`).
+        compressions: Values of `launch.compression` that it supports, besides "none".
+        library: Package of the library that it needs besides the engine.
+        engine: The engine that it belongs to.
+        most_workers: Largest number of workers that it supports; None for any number.
+        plain: Whether its one worker is plain training on one device, the baseline of other strategies.
+        stands_for: The strategies that do the work if this is a name for several: for one worker, for
+            several on one node, and across nodes.
+        join: "module:function" that joins the other workers; "" if other strategies do the work.
+        aliases: Its names in files of other tools, in lower case.
+        mark: Colour ("#RRGGBB") and shape (as named in Vega-Lite) of its points in figures.
+        common_name: A further name, shared by engines, in study files that name the engine.
+    """
+
+    name: str
+    summary: str
+    engine: str
+    processes: Literal["one", "per-worker"] = "one"
+    devices: Literal["one", "per-worker"] = "one"
+    spans_nodes: bool = False
+    timed: bool = True
+    synchronous: bool = True
+    summed_by: str = ""
+    xla: bool = True
+    serve: str = ""
+    roles: tuple[Role, ...] = ()
+    rendezvous: Rendezvous | None = None
+    accumulates: bool = False
+    averages_weights: bool = False
+    compressions: tuple[str, ...] = ()
+    library: str | None = None
+    most_workers: int | None = None
+    plain: bool = False
+    stands_for: tuple[str, str, str] | None = None
+    join: str = ""
+    aliases: tuple[str, ...] = ()
+    mark: tuple[str, str] | None = None
+    common_name: str = ""
+
+    @property
+    def one_process(self) -> bool:
+        """Whether one process holds all workers."""
+        return self.processes == "one"
+
+    @property
+    def one_device(self) -> bool:
+        """Whether one device computes all workers."""
+        return self.one_process and self.devices == "one"
+
+    @property
+    def has_speed_up(self) -> bool:
+        """Whether more workers do the same work sooner."""
+        return self.timed and self.synchronous
+
+    def processes_of(self, workers: int) -> int:
+        """Number of processes of a run."""
+        return len(self.roles_of(workers))
+
+    def roles_of(self, workers: int) -> tuple[Role, ...]:
+        """Role of each process of a run, by rank."""
+        worker: Role = "worker"
+        return (*[worker] * (1 if self.one_process else workers), *self.roles)
+
+    def workers_at_once(self, workers: int) -> int:
+        """Workers of one process that compute at the same time, each on its own device and cores."""
+        return workers if self.one_process and not self.one_device else 1
+
+    def implementation(self, workers: int, nodes: int) -> str:
+        """Name of the strategy that does the work."""
+        if self.stands_for is None:
+            return self.name
+        one, on_one_node, across = self.stands_for
+        return one if workers == 1 else on_one_node if nodes == 1 else across
 
 
 def _of_engines() -> dict[str, Traits]:
     return {row.name: row for name in ENGINES.names() for row in ENGINES.get(name).strategies}
+
+
+ENGINES: Registry[Any] = Registry("scalestudy.engines")
+"""Each is a `plugins.engines.EngineTraits`."""
 
 
 REGISTRY: Registry[Traits] = Registry("scalestudy.strategies", _of_engines)

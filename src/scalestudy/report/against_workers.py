@@ -10,7 +10,7 @@ from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import direction_label, metric_label, whole_metrics
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
-from scalestudy.config.metrics import known
+from scalestudy.config.objectives import known
 from scalestudy.report import figure_data
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
 from scalestudy.report.figure_data import (

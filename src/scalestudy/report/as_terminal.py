@@ -27,7 +27,7 @@ from scalestudy.report.document import (
     Table,
     on_paper,
 )
-from scalestudy.util.escaping import printable
+from scalestudy.util.errors import printable
 
 
 class PlainConsole(Console):

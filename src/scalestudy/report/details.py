@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key, Planned, Run, key_of_run, metric_label, whole_metrics
-from scalestudy.config.metrics import class_keys
+from scalestudy.config.objectives import class_keys
 from scalestudy.config.point import REPEATS
 from scalestudy.report.document import (
     Block,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.config.point import REPEATS
-from scalestudy.config.targets import refuse_target
 from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.details import all_metrics, every_run, key_numbers, reasons, samples_of
 from scalestudy.report.document import (
@@ -31,7 +30,7 @@ from scalestudy.report.results import results_table
 from scalestudy.report.time_and_cost import NAME as DECISIVE
 from scalestudy.report.time_and_cost import phases, time_and_cost
 from scalestudy.report.write_document import beside, render_document
-from scalestudy.util.files import write_atomically
+from scalestudy.util.files import refuse_target, write_atomically
 
 if TYPE_CHECKING:
     from scalestudy.store.study_folder import StudyFolder

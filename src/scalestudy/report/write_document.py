@@ -30,7 +30,7 @@ from scalestudy.report.document import (
 from scalestudy.report.figure import Picture, config, data_uri, still, vega_lite
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically, write_named
-from scalestudy.util.version import version
+from scalestudy.util.modules import version
 
 if TYPE_CHECKING:
     import jinja2

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from scalestudy.config.metrics import Better
+from scalestudy.config.objectives import Better
 from scalestudy.store.records import Record
 
 

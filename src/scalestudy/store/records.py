@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from scalestudy.config.metrics import Better
+from scalestudy.config.objectives import Better
 from scalestudy.config.settings import Order
 from scalestudy.store.usage import GpuUse, NodeUse, ProcessUse
 

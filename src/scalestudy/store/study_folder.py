@@ -15,7 +15,6 @@ from scalestudy.config.differences import refuse_other_study
 from scalestudy.config.expand import RunOrder
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
-from scalestudy.config.targets import refuse_inside_study
 from scalestudy.config.task_sources import FOLDER as SOURCES
 from scalestudy.config.task_sources import changes, digests, source_files, sources_of
 from scalestudy.store.record_file import read_record, write_record
@@ -23,7 +22,7 @@ from scalestudy.store.records import Record
 from scalestudy.store.run_folder import NAME, OF_NEWER, RunFolder, write_point
 from scalestudy.store.state import UNSUCCESSFUL, state_of_runs
 from scalestudy.util.errors import LONGEST, UserError
-from scalestudy.util.files import contents, sync_folder, write_atomically
+from scalestudy.util.files import contents, refuse_inside_study, sync_folder, write_atomically
 from scalestudy.util.locks import Timeout, take
 
 __all__ = ["RunFolder", "StudyFolder", "default_folder"]

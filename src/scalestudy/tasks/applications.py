@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from scalestudy.config.catalog import PREFIX, applications
 from scalestudy.config.settings import ResolvedTrain
-from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.task import DataInfo
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import located_error
 

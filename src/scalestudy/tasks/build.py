@@ -18,8 +18,8 @@ from scalestudy.cluster.environment import process_environment
 from scalestudy.data.child import answer
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.plugins.engines import DEFAULT, engine_traits
-from scalestudy.tasks.file import FETCHED_WITHIN, limit_time, remedy
-from scalestudy.util.imports import without_unused
+from scalestudy.tasks.task_file import FETCHED_WITHIN, limit_time, remedy
+from scalestudy.util.modules import without_unused
 from scalestudy.util.registry import loaded
 
 
@@ -31,10 +31,16 @@ def build(path: str, info: str) -> dict[str, Any]:
     with without_unused(engine.unused):
         from scalestudy.config.catalog import is_ours, task_defaults
         from scalestudy.config.settings import ResolvedTrain, TrainSettings
-        from scalestudy.tasks.base import DataInfo
         from scalestudy.tasks.load import module_of, refuse_incomplete, task_of
-        from scalestudy.tasks.saving import prove_savable
-        from scalestudy.tasks.trial import forward, note_on_weights, notes_on, refuse_weights, try_task
+        from scalestudy.tasks.task import DataInfo
+        from scalestudy.tasks.task_trial import (
+            forward,
+            note_on_weights,
+            notes_on,
+            prove_savable,
+            refuse_weights,
+            try_task,
+        )
 
     train = settings.get("train")
     resolved = (

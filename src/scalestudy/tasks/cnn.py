@@ -3,7 +3,7 @@
 import keras
 from keras import layers
 
-from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.task import DataInfo
 
 kind = "classes"
 data = "digits"

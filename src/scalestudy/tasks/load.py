@@ -12,11 +12,17 @@ from scalestudy.config.catalog import TASKS, is_application, task_defaults
 from scalestudy.config.objectives import metric_key, metric_term
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
 from scalestudy.data.samples import Column
-from scalestudy.tasks.base import DataInfo, Task, names_of, symbolic_outputs
-from scalestudy.tasks.file import import_file
-from scalestudy.tasks.losses import of_data_alone, required
-from scalestudy.tasks.metrics import metrics_of, named_metric, refuse_unknown_metrics, task_metrics
-from scalestudy.tasks.task_loss import refuse_unknown_loss, resolved_loss, task_loss
+from scalestudy.tasks.task import DataInfo, Task, is_module, names_of, symbolic_outputs
+from scalestudy.tasks.task_file import import_file
+from scalestudy.tasks.task_loss import of_data_alone, refuse_unknown_loss, required, resolved_loss, task_loss
+from scalestudy.tasks.task_metrics import (
+    metrics_of,
+    named_metric,
+    refuse_unknown_metrics,
+    sees_raw,
+    task_metrics,
+    with_metrics,
+)
 from scalestudy.util.errors import UserError
 
 ALSO_CALLED = {
@@ -105,8 +111,6 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         given = _needed(module, "metrics")
         given = given(data) if of_data_alone(given) else given
         if not isinstance(model, keras.Model):
-            from scalestudy.tasks.module_objectives import with_metrics
-
             given = with_metrics(given)
         declared = getattr(module, "better", {})
         metrics, senses, looks_at = task_metrics(given, outputs, data, declared, file)
@@ -137,8 +141,6 @@ def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
     """Return, for metrics of a PyTorch module that need probabilities, the function that computes them."""
     if isinstance(model, keras.Model):
         return {}
-    from scalestudy.tasks.module_objectives import sees_raw
-
     return {name: model.probabilities for name, metric in metrics.items() if not sees_raw(metric)}
 
 
@@ -250,18 +252,17 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
     asks, model = _asks_for_train(module, train), module.model
     if inspect.isfunction(model):
         model = model(data, train) if asks else model(data)
-    if keras.backend.backend() == "torch":
-        from scalestudy.tasks.module import ModuleModel, is_module
+    if is_module(model):
+        from scalestudy.tasks.module import ModuleModel
 
-        if is_module(model):
-            return ModuleModel(
-                model,
-                data.inputs or Column(data.input_shape, "float32", 0.0, 1.0),
-                kind=data.kind,
-                precision=train.precision,
-                logits=bool(getattr(module, "logits", True)),
-                file=str(module.__file__),
-            )
+        return ModuleModel(
+            model,
+            data.inputs or Column(data.input_shape, "float32", 0.0, 1.0),
+            kind=data.kind,
+            precision=train.precision,
+            logits=bool(getattr(module, "logits", True)),
+            file=str(module.__file__),
+        )
     if not isinstance(model, keras.Model) or not model.built:
         if keras.backend.backend() == "torch" and not isinstance(model, keras.Model):
             raise UserError(

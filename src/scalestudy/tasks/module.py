@@ -10,8 +10,8 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from scalestudy.data.samples import Column, Described, map_columns
-from scalestudy.tasks.file import remedy
-from scalestudy.tasks.labels import LOGITS
+from scalestudy.tasks.label_losses import LOGITS
+from scalestudy.tasks.task_file import remedy
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import located_error
 
@@ -323,11 +323,6 @@ def _received(inputs: Described, kind: str) -> str:
         return f"Its forward(self, inputs) gets one dictionary: {names}."
     shape = "channels, height, width" if kind != "custom" else ", ".join(map(str, inputs.shape))
     return f"Its input has shape [B, {shape}]."
-
-
-def is_module(model: Any) -> bool:
-    """Whether `model` is an nn.Module but not a Keras layer, which on the torch backend is one too."""
-    return isinstance(model, nn.Module) and not isinstance(model, keras.layers.Layer)
 
 
 def _refuse_wrapped(module: nn.Module, file: str) -> None:

@@ -23,7 +23,7 @@ from scalestudy.data.samples import leaves, map_columns
 from scalestudy.data.sources.custom import SPLITS, Samples, Storing, write_custom
 from scalestudy.measure.hang_detection import Heartbeat
 from scalestudy.plugins.engines import DEFAULT, engine_traits
-from scalestudy.tasks.file import import_file
+from scalestudy.tasks.task_file import import_file
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import Frame, user_frame
 

@@ -9,7 +9,7 @@ import keras
 
 from scalestudy.config.settings import ResolvedTrain
 from scalestudy.tasks.applications import PRETRAINED, classifier
-from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.task import DataInfo
 
 kind = "classes"
 data = {"image_size": [300, 300], "fit": "stretch"}

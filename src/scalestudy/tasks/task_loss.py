@@ -1,15 +1,22 @@
-"""The loss of a task file: one value per sample, and the variables that it trains."""
+"""The loss of a task file: one value per sample, and the variables that it trains.
 
+It is a loss by name or a formula of them, one of Keras or of PyTorch, or a function of the file.
+"""
+
+import copy
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import keras
 
-from scalestudy.tasks.base import DataInfo, by_name, refuse_unknown, symbolic, symbolic_outputs
-from scalestudy.tasks.losses import Loss, loss_of, of_data_alone, refuse_no_loss
+from scalestudy.config.formula import FormulaTerm, WrongFormula, is_formula
+from scalestudy.config.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
+from scalestudy.tasks.label_losses import Loss, mean_over_rest, sum_of
+from scalestudy.tasks.task import DataInfo, by_name, is_module, refuse_unknown, symbolic, symbolic_outputs
 from scalestudy.util.errors import UserError
 
 OUTPUTS = re.compile("(output|logit|pred|prediction)s?|y_pred|y_hat")
@@ -52,7 +59,6 @@ def resolved_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
     _refuse_swapped(given, where)
     if isinstance(model, keras.Model):
         return loss_of(given, data, where)
-    from scalestudy.tasks.module_objectives import module_loss
 
     return module_loss(model, given, data, where)
 
@@ -104,7 +110,7 @@ def _build(loss: Any, model: keras.Model, data: DataInfo) -> None:
         return
     try:
         outputs = symbolic_outputs(model, data.inputs)
-    except Exception:  # raised by a user's class; `tasks.trial` finds the line
+    except Exception:  # raised by a user's class; `tasks.task_trial` finds the line
         return
     loss(
         symbolic(data.targets),
@@ -147,3 +153,133 @@ def _variables_of(losses: Iterable[Any], file: str) -> list[keras.Variable]:
             "Make it trainable, or a constant.",
         )
     return list(variables.values())
+
+
+def module_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
+    """Return a loss (targets, outputs) -> [B] of a module's outputs; the counterpart of `loss_of` for Keras.
+
+    A PyTorch loss (`nn.CrossEntropyLoss()`, its class, or `torch.nn.functional.cross_entropy`) is called
+    with (outputs, targets) and returns a loss for each element. A function of the task file is called with
+    (targets, outputs). A loss by name, or of Keras, receives probabilities with channels last.
+
+    Raises:
+        UserError: As in `loss_of`.
+    """
+    asked = of_data_alone(given)  # such a function may use the class weights itself
+    given = given(data) if asked else given
+    pytorch = _of_pytorch(given)
+    if pytorch is None and not inspect.isfunction(given):
+        named = loss_of(given, data, where)
+        return lambda targets, outputs: named(targets, model.probabilities(outputs))
+    if data.class_weights is not None and not asked:
+        raise unweighted(getattr(given, "__name__", type(given).__name__))
+    if pytorch is None:
+        return lambda targets, outputs: mean_over_rest(given(class_indices(targets), outputs))
+    return lambda targets, outputs: mean_over_rest(pytorch(outputs, _fitted(targets, outputs)))
+
+
+def _of_pytorch(given: Any) -> Any:
+    """Return (outputs, targets) -> a loss for each element; None if `given` is not a PyTorch loss."""
+    if getattr(given, "__module__", None) == "torch.nn.functional" and not isinstance(given, type):
+        return partial(given, reduction="none")
+    import torch
+
+    loss = given() if isinstance(given, type) and issubclass(given, torch.nn.Module) else given
+    if not is_module(loss):
+        return None
+    loss = copy.copy(loss).to(keras.ops.convert_to_tensor(0.0).device)
+    if hasattr(loss, "reduction"):  # the mean of a worker's slice would not be exact
+        loss.reduction = "none"
+    return loss
+
+
+def class_indices(targets: Any) -> Any:
+    """Convert integer targets to int64, as PyTorch requires for class indices."""
+    return keras.tree.map_structure(
+        lambda values: values if values.is_floating_point() else values.long(), targets
+    )
+
+
+def _fitted(targets: Any, outputs: Any) -> Any:
+    """Convert targets for a PyTorch loss of these outputs: to class indices, or to the outputs' type."""
+    if not keras.ops.is_tensor(targets) or not keras.ops.is_tensor(outputs):
+        return class_indices(targets)
+    if outputs.ndim == targets.ndim + 1:
+        if outputs.shape[1] > 1:
+            return class_indices(targets)
+        targets = targets.unsqueeze(1)
+    return targets.to(outputs.dtype)
+
+
+def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
+    """Return a loss (targets, outputs) -> [B]; `where` it is defined is for messages.
+
+    `given` is a formula ("0.5*bce + dice"), the name of a Keras loss, a Keras loss or its class, a function
+    (targets, outputs) -> losses [B, ...], or a function of the data that returns any of these.
+
+    Raises:
+        UserError: If the text names no loss, or the loss does not support the given class weights.
+    """
+    if of_data_alone(given):
+        loss = given(data)  # a function that it returns may use the class weights itself
+        return _of_samples(loss) if inspect.isfunction(loss) else loss_of(loss, data, where)
+    if isinstance(given, str) and is_formula(given, LOSSES):
+        terms = _terms(given, where)
+        if data.class_weights is not None:
+            refuse_unweighted(terms)
+        return sum_of(terms, data)
+    if data.class_weights is not None:
+        raise unweighted(getattr(given, "__name__", str(given)))
+    return _of_samples(_of_keras(given, where) if isinstance(given, str) else given)
+
+
+def refuse_no_loss(text: str, where: str) -> None:
+    """Refuse a text that names no loss."""
+    _terms(text, where) if is_formula(text, LOSSES) else _of_keras(text, where)
+
+
+def _terms(text: str, where: str) -> tuple[FormulaTerm, ...]:
+    try:
+        return loss_terms(text)
+    except WrongFormula as wrong:
+        raise UserError(f"{wrong.expected} as the loss", f"{text!r} in {where}", wrong.action) from None
+
+
+def _of_keras(name: str, where: str) -> Any:
+    try:
+        return keras.losses.get(name)
+    except ValueError:
+        try:
+            loss_terms(name)
+        except WrongFormula as wrong:
+            action = f"{wrong.action} Or take the name of one of Keras's losses."
+        raise UserError("the name of a loss", f"{name!r} in {where}", action) from None
+
+
+def _of_samples(given: Any) -> Loss:
+    loss = given() if isinstance(given, type) and issubclass(given, keras.Loss) else given
+    # `call` returns the losses before Keras reduces them to a mean over the batch.
+    values = loss.call if isinstance(loss, keras.Loss) else loss
+    name = getattr(loss, "__name__", type(loss).__name__)
+    pairwise = getattr(keras.losses, name, None) in (loss, type(loss)) and not name.lower().startswith(
+        "sparse"
+    )
+
+    def of_samples(targets: Any, outputs: Any) -> Any:
+        # Expand targets [B, ...] to [B, ..., 1] like the outputs; else Keras would average over samples.
+        if pairwise and len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1:
+            targets = keras.ops.expand_dims(targets, -1)
+        return mean_over_rest(values(targets, outputs))
+
+    return of_samples
+
+
+def of_data_alone(given: Any) -> bool:
+    """Whether `given` is a function with one required parameter, the data."""
+    return inspect.isfunction(given) and len(required(given)) == 1
+
+
+def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters without a default."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter for parameter in parameters if parameter.default is parameter.empty]

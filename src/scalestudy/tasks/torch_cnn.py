@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.task import DataInfo
 from scalestudy.tasks.torch_unet import begin_as_keras
 
 kind = "classes"

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from scalestudy.tasks.base import DataInfo
+from scalestudy.tasks.task import DataInfo
 
 kind = "masks"
 engine = "torch"

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import layers
 
-from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.losses import Loss, cross_entropy
+from scalestudy.tasks.label_losses import Loss, cross_entropy
+from scalestudy.tasks.task import DataInfo
 
 kind = "masks"
 data = "indents"

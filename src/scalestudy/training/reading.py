@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.config.augmentation import parsed
+from scalestudy.config.formula import operations_of
 from scalestudy.config.point import Point
 from scalestudy.data.augment import Augmented
 from scalestudy.data.loader import Buffers, Loader, Reader, Stage, reader_of
@@ -88,7 +88,7 @@ class RowNumbers:
 def readers(point: Point, prepared: Prepared) -> tuple[Reader, Reader]:
     """Return the readers of a point's rows for training, with augmentation if any, and for evaluation."""
     reader = reader_of(prepared)
-    operations = parsed(point.train.augment)
+    operations = operations_of(point.train.augment)
     changed: Reader = reader
     if operations:
         if prepared.scale is None:

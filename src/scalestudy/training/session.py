@@ -31,11 +31,10 @@ from scalestudy.training.checkpoint import (
     gathered,
     scattered,
 )
-from scalestudy.training.epoch_counters import EpochCounters
 from scalestudy.training.evaluation import Measured, measure, statistics_samples, summed
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
-from scalestudy.training.timing import StepTimer
+from scalestudy.training.timers import EpochCounters, StepTimer
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from scalestudy.util.escaping import escaped
+from scalestudy.util.errors import escaped
 
 _FAULT = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
 _TRACED = re.compile(r"\s|Detected at node |<stack traces unavailable>")

@@ -16,8 +16,8 @@ import pytest
 from scalestudy.engines.keras import model_files
 from scalestudy.engines.keras.model_files import load_model
 from scalestudy.store.model_record import EMBEDDED, ModelRecord
-from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
+from scalestudy.tasks.task import DataInfo
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -152,7 +152,7 @@ class Half(keras.layers.Layer):
 def test_a_model_with_layers_of_its_own_needs_its_task_file(framework, tmp_path):
     task = tmp_path / "own.py"
     task.write_text(OWN)
-    from scalestudy.tasks.file import import_file
+    from scalestudy.tasks.task_file import import_file
 
     half = import_file(task).Half()
     made = keras.Sequential([keras.Input((2,)), half])

@@ -23,8 +23,8 @@ def load(framework, tmp_path, monkeypatch):
     from keras.src.utils import file_utils
 
     from scalestudy.engines.keras.private import forbid_downloads
-    from scalestudy.tasks.base import DataInfo
     from scalestudy.tasks.load import load_task
+    from scalestudy.tasks.task import DataInfo
 
     monkeypatch.setattr(file_utils, "urlretrieve", file_utils.urlretrieve)
     monkeypatch.setattr(config, "_KERAS_DIR", str(tmp_path / "keras"))

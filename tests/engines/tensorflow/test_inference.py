@@ -12,8 +12,8 @@ from scalestudy.engines.keras.inference import KerasInference, open_inference
 from scalestudy.features.predict import model_worker
 from scalestudy.features.predict.use_model import ModelJob
 from scalestudy.store.model_record import ModelRecord
-from scalestudy.tasks.base import DataInfo
 from scalestudy.tasks.load import load_task
+from scalestudy.tasks.task import DataInfo
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

@@ -8,7 +8,7 @@ from scalestudy.features.check.check import CheckOptions, CheckSubject, check, n
 from scalestudy.features.check.check_report import Plan, Report, failed, passed
 from scalestudy.features.check.job import check_point
 from scalestudy.plugins import strategies
-from scalestudy.plugins.traits import Traits
+from scalestudy.plugins.strategies import Traits
 from scalestudy.util.errors import UserError
 
 GOOD = Report(lines=(passed("ranks", "n1", "2 ranks"),))

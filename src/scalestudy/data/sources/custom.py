@@ -21,7 +21,7 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.data.store.row_files import write_header
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.syntax import bound_names, parsed
+from scalestudy.util.modules import bound_names, parsed
 
 _OF_TRAINING = "model loss loss_weights metrics better callbacks pretrained training_losses gradients kind"
 NOT_READ = frozenset(_OF_TRAINING.split())

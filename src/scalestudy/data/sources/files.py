@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from scalestudy.util.errors import UserError
-from scalestudy.util.escaping import escaped
+from scalestudy.util.errors import UserError, escaped
 
 SPLITS = {
     "train": ("train", "training"),

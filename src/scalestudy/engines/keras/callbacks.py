@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import keras
 
-from scalestudy.config.metrics import UNKNOWN
-from scalestudy.tasks.base import Task
+from scalestudy.config.objectives import UNKNOWN
+from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
 
 WATCHING = (

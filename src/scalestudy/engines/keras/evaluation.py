@@ -8,9 +8,9 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.config.metrics import class_keys
+from scalestudy.config.objectives import class_keys
 from scalestudy.data.samples import Call
-from scalestudy.tasks.base import Task
+from scalestudy.tasks.task import Task
 
 
 class Evaluation(ABC):

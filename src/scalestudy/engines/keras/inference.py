@@ -12,8 +12,8 @@ from scalestudy.engines.base import Judged
 from scalestudy.engines.keras.evaluation import quality_of_each
 from scalestudy.engines.keras.model_files import load_model
 from scalestudy.store.model_record import ModelRecord
-from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
+from scalestudy.tasks.task import DataInfo, Task
 from scalestudy.util.errors import UserError
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from scalestudy.config.catalog import TASKS, has_name, is_ours
 from scalestudy.store.model_record import EMBEDDED, ModelRecord
-from scalestudy.tasks.file import import_file
 from scalestudy.tasks.load import definitions_of
+from scalestudy.tasks.task_file import import_file
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import error_text
 

@@ -8,8 +8,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from scalestudy.config.batch_scaling import Averages, scaled_averages
-from scalestudy.config.point import Point
+from scalestudy.config.point import Averages, Point, scaled_averages
 
 ADAPTIVE = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW, "lamb": keras.optimizers.Lamb}
 

@@ -13,7 +13,7 @@ from scalestudy.config.point import Point
 from scalestudy.engines.base import Bucket
 from scalestudy.engines.buckets import Buckets, in_buckets, in_halves
 from scalestudy.engines.keras.layers import kept, multiply_adds
-from scalestudy.tasks.base import Task
+from scalestudy.tasks.task import Task
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import file_utils, module_utils
 
 from scalestudy.engines.context import current
-from scalestudy.tasks.labels import LOGITS
+from scalestudy.tasks.label_losses import LOGITS
 from scalestudy.util.errors import UserError
 
 READ = "scalestudy-read"

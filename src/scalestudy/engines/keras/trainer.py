@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.config.metrics import Sense
+from scalestudy.config.objectives import Sense
 from scalestudy.config.point import Point
 from scalestudy.data.samples import Call
 from scalestudy.data.store.prepared import Prepared
@@ -24,9 +24,9 @@ from scalestudy.engines.keras.model_files import load_model, other_model
 from scalestudy.engines.keras.phases import MakeOptimizer, buckets_of, cut, phases_of
 from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.engines.local_steps import local_steps_of
-from scalestudy.tasks.base import DataInfo, Task
 from scalestudy.tasks.load import load_task
-from scalestudy.tasks.saving import prove_savable
+from scalestudy.tasks.task import DataInfo, Task
+from scalestudy.tasks.task_trial import prove_savable
 
 
 class KerasTrainer:

@@ -17,7 +17,7 @@ from scalestudy.engines.tensorflow.gradients import Gradient, Gradients
 from scalestudy.engines.tensorflow.loss_scale import LossScale
 from scalestudy.engines.tensorflow.staging import gpu, in_floatx, scaled_inputs
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas
-from scalestudy.tasks.base import Task
+from scalestudy.tasks.task import Task
 
 WIRE = {"none": None, "fp16": tf.float16, "bf16": tf.bfloat16}
 """Type in which gradients are summed, by `launch.compression`; None for the type of the gradients."""

@@ -33,7 +33,7 @@ from scalestudy.engines.tensorflow.parts import in_parts
 from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scaled_inputs, stage
 from scalestudy.engines.tensorflow.step import WIRE, average, gradient_of, rounded, slices_of
 from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, share_values, tensors
-from scalestudy.tasks.base import Task
+from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
 
 

@@ -12,7 +12,7 @@ from scalestudy.cluster.variables import PROXIES
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.plugins.engines import Collective, EngineTraits, Process, Requirement, StrategyLibrary
-from scalestudy.plugins.traits import Rendezvous, Traits
+from scalestudy.plugins.strategies import Rendezvous, Traits
 from scalestudy.util.errors import UserError
 
 TF_CONFIG = "TF_CONFIG"

@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from scalestudy.config.batch_scaling import Averages, scaled_averages
-from scalestudy.config.point import Point
+from scalestudy.config.point import Averages, Point, scaled_averages
 from scalestudy.engines.torch.lamb import Lamb
-from scalestudy.tasks.base import Task
+from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
 
 KINDS: dict[str, tuple[Callable[..., torch.optim.Optimizer], dict[str, Any]]] = {

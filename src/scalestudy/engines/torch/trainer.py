@@ -29,7 +29,7 @@ from scalestudy.engines.torch.layers import adapt_model, batch_norms
 from scalestudy.engines.torch.optimizers import StateDict, optimizer_of
 from scalestudy.engines.torch.running_statistics import RunningStatistics, SharedBuffers
 from scalestudy.engines.torch.step import Step, WorkerLoss, scaled, stage, step_of
-from scalestudy.tasks.base import Task
+from scalestudy.tasks.task import Task
 from scalestudy.util.errors import RunError, UserError
 
 START = 2.0**15

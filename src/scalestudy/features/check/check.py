@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import cast
 
 from scalestudy.app.prepare import with_task_data
-from scalestudy.config.file import Study, read_text, toml_table
+from scalestudy.config.file import Study
 from scalestudy.config.parse import load_study
 from scalestudy.config.point import Point
+from scalestudy.config.settings import LAUNCHERS
+from scalestudy.config.toml_text import read_text, toml_table
 from scalestudy.data.sources.locate import cache_folder
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_report import (
@@ -42,7 +44,6 @@ from scalestudy.launch.queue.layout import expand_for, layout
 from scalestudy.launch.queue.site import Site, find_site
 from scalestudy.launch.slurm import SLURM
 from scalestudy.plugins.engines import DEFAULT, engine_names, engine_traits, installed_engine
-from scalestudy.plugins.launchers import names
 from scalestudy.store.study_folder import default_folder
 from scalestudy.util.errors import UserError
 
@@ -95,7 +96,7 @@ class CheckSubject:
         """The study's launcher, or for a site alone the first launcher whose queue can be checked."""
         if self.study is not None:
             return launcher_of(self.study)
-        return next(candidate for name in names() if (candidate := launcher(name)).checked)
+        return next(candidate for name in LAUNCHERS.names() if (candidate := launcher(name)).checked)
 
     @property
     def cpus_per_worker(self) -> int:
@@ -316,7 +317,7 @@ def _without_files(report: Report, target: Path, options: CheckOptions, note: On
 
 
 def _refuse_contradictions(about: CheckSubject, options: CheckOptions) -> None:
-    queues = ", ".join(f'"{name}"' for name in names() if launcher(name).checked)
+    queues = ", ".join(f'"{name}"' for name in LAUNCHERS.names() if launcher(name).checked)
     if options.submit and (about.site is None or not about.launcher.checked):
         raise UserError(
             f"a site profile, or a study with launch.on = {queues}, for --submit",

@@ -13,6 +13,7 @@ from scalestudy.analysis.runs import Key, key_of
 from scalestudy.app.listener import Listener
 from scalestudy.cluster.gpu_assignment import assignment
 from scalestudy.config.point import Point
+from scalestudy.config.settings import DEFAULT_LAUNCHER
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.features.diagnose.decomposition import decompose, round_times
 from scalestudy.features.diagnose.records import (
@@ -40,7 +41,6 @@ from scalestudy.launch.local.workers import (
     worker_command,
     worker_commands,
 )
-from scalestudy.plugins.launchers import DEFAULT
 from scalestudy.plugins.strategies import references
 from scalestudy.store.record_file import read_record, write_record
 from scalestudy.store.run_folder import RunFolder, write_point
@@ -78,13 +78,13 @@ def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
             "Write the script's model as a task: docs/reference/task-file.md.",
         )
     point, why = choose_point(points, findings) if name is None else (named_point(points, name), "")
-    if point.launch.on != DEFAULT:
+    if point.launch.on != DEFAULT_LAUNCHER:
         raise UserError(
             "a study whose points run on this machine",
             f'{point.name} of launch.on = "{point.launch.on}"',
-            f'Run the point with launch.on = "{DEFAULT}" on a node that holds all its workers.',
+            f'Run the point with launch.on = "{DEFAULT_LAUNCHER}" on a node that holds all its workers.',
         )
-    launcher(DEFAULT).refuse([point])
+    launcher(DEFAULT_LAUNCHER).refuse([point])
     return DiagnosisPlan(folder.path, _with_files(folder, point), findings, why)
 
 

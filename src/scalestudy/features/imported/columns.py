@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from scalestudy.config.metrics import Better, known
-from scalestudy.config.quality_margin import QualityMargin
+from scalestudy.config.file import QualityMargin
+from scalestudy.config.objectives import Better, known
 from scalestudy.plugins.strategies import REGISTRY
-from scalestudy.util.errors import UserError
-from scalestudy.util.escaping import printable
+from scalestudy.util.errors import UserError, printable
 
 NAMES: dict[str, tuple[str, ...]] = {
     "strategy": ("strategy", "method"),

@@ -15,8 +15,7 @@ from scalestudy.analysis.runs import Key, Run, key_of_run
 from scalestudy.features.imported.columns import ImportOptions, shown
 from scalestudy.features.imported.table import NUMBERS, UNNAMED, Reading, read_table
 from scalestudy.report.document import Items, Section
-from scalestudy.util.errors import UserError
-from scalestudy.util.escaping import printable
+from scalestudy.util.errors import UserError, printable
 
 SOURCE = "source"
 """Swept key that separates studies with the same points."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scalestudy.analysis.runs import Run, RunSource
-from scalestudy.config.metrics import known
+from scalestudy.config.objectives import known
 from scalestudy.features.imported.columns import (
     TIMES,
     ImportedColumn,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scalestudy.app.selection import named_points
 from scalestudy.config.catalog import has_name
-from scalestudy.config.metrics import gain, known
+from scalestudy.config.objectives import gain, known
 from scalestudy.config.parse import load_study
 from scalestudy.config.task_sources import was_trained
 from scalestudy.store.model_record import ModelRecord

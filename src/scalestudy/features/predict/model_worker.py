@@ -27,12 +27,11 @@ from scalestudy.hardware import cores
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import references
 from scalestudy.store.model_record import ModelRecord
-from scalestudy.training.gallery import gallery_of
-from scalestudy.training.probabilities import are_logits, classes_of, probabilities
+from scalestudy.training.gallery import are_logits, classes_of, gallery_of, probabilities
 from scalestudy.training.reading import in_channels, read_rows
 from scalestudy.util.errors import RunError, ScalestudyError, explained
 from scalestudy.util.files import write_atomically
-from scalestudy.util.imports import without_unused
+from scalestudy.util.modules import without_unused
 
 EVALUATED_PIXELS, PREDICTED_PIXELS = 2**20, 2**21
 """Maximum number of input pixels in a call of the model."""

@@ -13,7 +13,7 @@ from pydantic import Field
 from scalestudy.app.listener import Listener
 from scalestudy.app.prepare import prepare_data
 from scalestudy.cluster.environment import own_gpus, process_environment
-from scalestudy.config.metrics import Better, known
+from scalestudy.config.objectives import Better, known
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.child import ask
 from scalestudy.data.split import Split, make_split

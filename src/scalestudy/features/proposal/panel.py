@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from scalestudy.config.file import read_text, toml_table
 from scalestudy.config.keys import suggestion
+from scalestudy.config.toml_text import read_text, toml_table
 from scalestudy.features.proposal.facts import FACTS
 from scalestudy.store.record_file import first_error
 from scalestudy.util.errors import UserError

@@ -8,8 +8,9 @@ from scalestudy.analysis.larger_batch import quality_holds
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import grouped, metric_label, sense_of
 from scalestudy.analysis.study_table import Row, rows_of
-from scalestudy.config.metrics import gain
-from scalestudy.config.template import comment, study_toml
+from scalestudy.config.file import study_toml
+from scalestudy.config.objectives import gain
+from scalestudy.config.toml_text import comment
 from scalestudy.features.recipe.run import RUNGS, SEEDS, RateTrial, RecipePlan, TunedRate
 from scalestudy.plugins.strategies import traits
 from scalestudy.report.document import Document, Heading, Items, Paragraph, Table, headings_of

@@ -21,10 +21,9 @@ from scalestudy.analysis.runs import Run, sense_of
 from scalestudy.app.listener import Listener
 from scalestudy.app.run import run_points
 from scalestudy.app.survey import Request, Survey, survey
-from scalestudy.config.file import SweepSettings
-from scalestudy.config.metrics import gain
+from scalestudy.config.file import SweepSettings, study_toml
+from scalestudy.config.objectives import gain
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
-from scalestudy.config.template import study_toml
 from scalestudy.launch.base import Options
 from scalestudy.plugins.strategies import named, of_engine
 from scalestudy.training.rates import peak_rate

@@ -17,8 +17,7 @@ from scalestudy.engines.rendezvous import interface_of, known_address
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
 from scalestudy.plugins.engines import EngineTraits, engine_of_script, engine_traits
-from scalestudy.plugins.strategies import DEFAULT, REGISTRY, traits, working_names
-from scalestudy.plugins.traits import Traits
+from scalestudy.plugins.strategies import DEFAULT, REGISTRY, Traits, traits, working_names
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import loaded
 

@@ -31,7 +31,7 @@ from typing import Any, Literal
 import numpy as np
 import psutil
 
-from scalestudy.config.metrics import Better
+from scalestudy.config.objectives import Better
 from scalestudy.features.scripts.join import (
     FOLDER,
     SEED,

@@ -30,7 +30,7 @@ from scalestudy.launch.hosts.messages import (
 from scalestudy.launch.local.workers import GRACE, KILLED_WITHIN, ProcessGroup
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.version import own_source
+from scalestudy.util.modules import own_source
 
 CONNECTS_WITHIN, ALIVE_EVERY, ALIVE_MISSED = 15, 5, 3
 SSH = (

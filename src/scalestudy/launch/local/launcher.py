@@ -6,12 +6,12 @@ from pathlib import Path
 from scalestudy.config.expand import expand
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
+from scalestudy.config.settings import DEFAULT_LAUNCHER
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
 from scalestudy.launch.base import Note, Options, Overview, Step
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.local import run
-from scalestudy.plugins.launchers import DEFAULT
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
@@ -55,12 +55,12 @@ class LocalLauncher:
             UserError: If a point is impossible here, or names another launcher.
         """
         points = points_here(study)
-        elsewhere = [point.launch.on for point in points if point.launch.on != DEFAULT]
+        elsewhere = [point.launch.on for point in points if point.launch.on != DEFAULT_LAUNCHER]
         if elsewhere:
             raise UserError(
-                f'launch.on = "{DEFAULT}" for `scalestudy run`',
+                f'launch.on = "{DEFAULT_LAUNCHER}" for `scalestudy run`',
                 f'"{elsewhere[0]}"{study.place.of("launch.on")}',
-                f'Set on = "{DEFAULT}" to run on this machine.',
+                f'Set on = "{DEFAULT_LAUNCHER}" to run on this machine.',
             )
         return points
 

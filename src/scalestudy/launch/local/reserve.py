@@ -24,8 +24,7 @@ from scalestudy.hardware.network_namespace import READY
 from scalestudy.launch.base import Note
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError
-from scalestudy.util.locks import Timeout, take
-from scalestudy.util.private_dir import private_folder
+from scalestudy.util.locks import Timeout, private_folder, take
 
 PORTS = range(20_000, 32_000)
 """Ports below the range that Linux assigns by itself (from 32768)."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from scalestudy.config.point import Point
 from scalestudy.launch.queue.layout import JobLayout
 from scalestudy.launch.queue.site import Site
-from scalestudy.util.version import own_source
+from scalestudy.util.modules import own_source
 
 
 class JobMark(NamedTuple):

@@ -10,13 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from scalestudy.config.feasible import Machine
-from scalestudy.config.file import read_text, toml_table
 from scalestudy.config.keys import UndefinedVariable, expanded, shown, suggestion
-from scalestudy.config.lines import KeyLines
-from scalestudy.config.settings import StrictModel
+from scalestudy.config.settings import WITHOUT_SITE, StrictModel
+from scalestudy.config.toml_text import KeyLines, read_text, toml_table
 from scalestudy.launch.environments import is_image
 from scalestudy.launch.queue.containers import Container, container_table
-from scalestudy.plugins.launchers import WITHOUT_SITE
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 

@@ -19,10 +19,10 @@ from types import FrameType
 
 from scalestudy.cluster.meeting import forget
 from scalestudy.cluster.secret import FILE as SECRET_FILE
+from scalestudy.config.settings import LAUNCHERS
 from scalestudy.launch.failures import ABLE_TO_GO_ON
 from scalestudy.launch.queue.base import Queue
 from scalestudy.measure.hang_detection import HangDetector
-from scalestudy.plugins.launchers import LAUNCHERS
 from scalestudy.store.records import Allocation
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from scalestudy.config.moving_statistics import warning_of
+from scalestudy.config.objectives import warning_of
 from scalestudy.engines.group import Joined
 from scalestudy.engines.keras.private import (
     all_layers,

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from scalestudy.config.metrics import Sense
+from scalestudy.config.objectives import Sense
 from scalestudy.data.samples import Column, Described, map_columns
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.store.model_record import ModelRecord
@@ -141,6 +141,15 @@ class Task:
         if output is not None:
             targets, outputs = targets[output], by_name(self.outputs, outputs)[output]
         return targets, self.sees[metric](outputs) if metric in self.sees else outputs
+
+
+def is_module(model: Any) -> bool:
+    """Whether `model` is an nn.Module but not a Keras layer, which on the torch backend is one too."""
+    if keras.backend.backend() != "torch":
+        return False
+    import torch
+
+    return isinstance(model, torch.nn.Module) and not isinstance(model, keras.layers.Layer)
 
 
 def names_of(model: keras.Model) -> list[str]:

@@ -1,25 +1,98 @@
-"""Losses of one value per sample: ours by name, a formula of them, Keras's, or a function of the task file.
+"""Losses of labels by name, with one value per sample, and the operations on labels that metrics share.
 
-Each of ours takes the description of the data and returns a function (targets, outputs) -> losses of shape
-[B], float32 or wider, for outputs that are probabilities. Ignored pixels do not count. No loss sums over a
-batch: a Dice loss of a whole batch would depend on how the batch is divided between workers.
+Targets are labels of samples [B] or of pixels [B, H, W]. Outputs have one more axis, with a probability for
+each class, or a single one for the second of two classes.
+
+Each loss takes the description of the data and returns a function (targets, outputs) -> losses of shape [B],
+float32 or wider. Ignored pixels do not count. No loss sums over a batch: a Dice loss of a whole batch would
+depend on how the batch is divided between workers.
 
 Cross-entropies are computed from the logits if the last layer is a softmax or sigmoid of Keras.
 """
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
-from scalestudy.config.formula import FormulaTerm, WrongFormula, is_formula
-from scalestudy.config.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
-from scalestudy.tasks.base import DataInfo
-from scalestudy.tasks.labels import is_of, mean_over_rest, split_ignored, widened
-from scalestudy.util.errors import UserError
+from scalestudy.config.formula import FormulaTerm
+from scalestudy.tasks.task import DataInfo
 from scalestudy.util.registry import Registry
+
+LOGITS = "_keras_logits"
+"""Private attribute in which Keras keeps the logits of a softmax or sigmoid."""
+
+
+def split_ignored(targets: Any, ignore: int | None) -> tuple[Any, Any]:
+    """Return targets with 0 in place of `ignore`, and the mask of valid labels (None if all are valid)."""
+    if ignore is None:
+        return targets, None
+    ops = keras.ops
+    valid = ops.not_equal(ops.cast(targets, "int64"), ignore)  # int32 would run on the host
+    return ops.where(valid, targets, ops.zeros_like(targets)), valid
+
+
+def is_of(targets: Any, classes: int) -> Any:
+    """Return a boolean one-hot encoding of labels, shape [..., classes]."""
+    return keras.ops.equal(keras.ops.expand_dims(keras.ops.cast(targets, "int64"), -1), np.arange(classes))
+
+
+def likeliest(outputs: Any) -> Any:
+    """Return the index of the most probable class, the first of equals; int64 of shape [...].
+
+    A single channel is the probability of class 1, which is predicted from 0.5 on.
+    """
+    ops = keras.ops
+    if outputs.shape[-1] == 1:
+        return ops.cast(ops.greater_equal(outputs[..., 0], 0.5), "int64")
+    # Keras's argmax of floats checks signs in int32; argmax of booleans does not.
+    best = ops.equal(outputs, ops.max(outputs, axis=-1, keepdims=True))
+    return ops.cast(ops.argmax(best, axis=-1), "int64")
+
+
+def probabilities(outputs: Any) -> Any:
+    """Return the probability of each class, shape [..., classes]; expand a single channel to two classes."""
+    return keras.ops.concatenate([1 - outputs, outputs], axis=-1) if outputs.shape[-1] == 1 else outputs
+
+
+def widened(outputs: Any) -> Any:
+    """Convert 16-bit outputs and the logits attached to them to float32; return others unchanged."""
+    ops = keras.ops
+    if keras.backend.standardize_dtype(outputs.dtype) not in ("float16", "bfloat16"):
+        return outputs
+    wide, logits = ops.cast(outputs, "float32"), getattr(outputs, LOGITS, None)
+    if logits is not None:
+        setattr(wide, LOGITS, ops.cast(logits, "float32"))
+    return wide
+
+
+def total(truths: Any) -> Any:
+    """Count true values over all axes but the last, exactly, as float64.
+
+    Rows are summed in float32, which is exact for ones, and the sums of rows in float64.
+    """
+    ops, axes = keras.ops, len(truths.shape) - 1
+    rows = ops.cast(truths, "float32")
+    if axes > 1:
+        rows = ops.sum(rows, axis=axes - 1)
+        axes -= 1
+    return ops.sum(ops.cast(rows, "float64"), axis=tuple(range(axes)))
+
+
+def flat(values: Any, valid: Any, fill: Any) -> Any:
+    """Flatten values to shape [N], with `fill` where `valid` is False."""
+    ops = keras.ops
+    if valid is not None:
+        values = ops.where(valid, values, ops.full_like(values, fill))
+    return ops.reshape(values, (-1,))
+
+
+def mean_over_rest(losses: Any) -> Any:
+    """Return the mean of `losses` [B, ...] over all axes but the first, shape [B]."""
+    rest = tuple(range(1, len(losses.shape)))
+    return keras.ops.mean(losses, axis=rest) if rest else losses
+
 
 Loss = Callable[[Any, Any], Any]
 """(targets, outputs) -> losses of shape [B]."""
@@ -149,77 +222,3 @@ def _index(data: DataInfo, targets: Any, outputs: Any, alpha: float, beta: float
         both, true, outputs = (ops.sum(values, axis=axes) for values in (both, true, outputs))
     smooth = max(smooth, TINY)
     return (both + smooth) / (both + alpha * (outputs - both) + beta * (true - both) + smooth)
-
-
-def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
-    """Return a loss (targets, outputs) -> [B]; `where` it is defined is for messages.
-
-    `given` is a formula ("0.5*bce + dice"), the name of a Keras loss, a Keras loss or its class, a function
-    (targets, outputs) -> losses [B, ...], or a function of the data that returns any of these.
-
-    Raises:
-        UserError: If the text names no loss, or the loss does not support the given class weights.
-    """
-    if of_data_alone(given):
-        loss = given(data)  # a function that it returns may use the class weights itself
-        return _of_samples(loss) if inspect.isfunction(loss) else loss_of(loss, data, where)
-    if isinstance(given, str) and is_formula(given, LOSSES):
-        terms = _terms(given, where)
-        if data.class_weights is not None:
-            refuse_unweighted(terms)
-        return sum_of(terms, data)
-    if data.class_weights is not None:
-        raise unweighted(getattr(given, "__name__", str(given)))
-    return _of_samples(_of_keras(given, where) if isinstance(given, str) else given)
-
-
-def refuse_no_loss(text: str, where: str) -> None:
-    """Refuse a text that names no loss."""
-    _terms(text, where) if is_formula(text, LOSSES) else _of_keras(text, where)
-
-
-def _terms(text: str, where: str) -> tuple[FormulaTerm, ...]:
-    try:
-        return loss_terms(text)
-    except WrongFormula as wrong:
-        raise UserError(f"{wrong.expected} as the loss", f"{text!r} in {where}", wrong.action) from None
-
-
-def _of_keras(name: str, where: str) -> Any:
-    try:
-        return keras.losses.get(name)
-    except ValueError:
-        try:
-            loss_terms(name)
-        except WrongFormula as wrong:
-            action = f"{wrong.action} Or take the name of one of Keras's losses."
-        raise UserError("the name of a loss", f"{name!r} in {where}", action) from None
-
-
-def _of_samples(given: Any) -> Loss:
-    loss = given() if isinstance(given, type) and issubclass(given, keras.Loss) else given
-    # `call` returns the losses before Keras reduces them to a mean over the batch.
-    values = loss.call if isinstance(loss, keras.Loss) else loss
-    name = getattr(loss, "__name__", type(loss).__name__)
-    pairwise = getattr(keras.losses, name, None) in (loss, type(loss)) and not name.lower().startswith(
-        "sparse"
-    )
-
-    def of_samples(targets: Any, outputs: Any) -> Any:
-        # Expand targets [B, ...] to [B, ..., 1] like the outputs; else Keras would average over samples.
-        if pairwise and len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1:
-            targets = keras.ops.expand_dims(targets, -1)
-        return mean_over_rest(values(targets, outputs))
-
-    return of_samples
-
-
-def of_data_alone(given: Any) -> bool:
-    """Whether `given` is a function with one required parameter, the data."""
-    return inspect.isfunction(given) and len(required(given)) == 1
-
-
-def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Return the parameters without a default."""
-    parameters = inspect.signature(function).parameters.values()
-    return [parameter for parameter in parameters if parameter.default is parameter.empty]

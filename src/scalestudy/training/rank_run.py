@@ -6,29 +6,37 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.data.loader import Reader
+from scalestudy.data.samples import leaves, map_columns
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine
-from scalestudy.engines.group import Joined
+from scalestudy.engines.base import Engine, engine_of
+from scalestudy.engines.group import Joined, RemoteRows
 from scalestudy.hardware.cores import granted
 from scalestudy.hardware.page_locked import PageLocking
-from scalestudy.launch.failures import lost_workers
+from scalestudy.launch.failures import lost_workers, sentence
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.environment import rank_record
+from scalestudy.measure.hang_detection import SERVING
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.store.record_file import CHECKSUMS
 from scalestudy.store.records import EpochRecord, Progress
-from scalestudy.store.study_folder import RunFolder
-from scalestudy.training import gallery, model_file
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.training import gallery
 from scalestudy.training.checkpoint import Position
-from scalestudy.training.devices import OwnPart, joined_workers, refuse_shared_gpus
+from scalestudy.training.devices import OwnPart, joined_workers, refuse_shared_gpus, set_up
 from scalestudy.training.evaluation import Chance, Measured, measured_chance
-from scalestudy.training.model_file import BestKeeper
-from scalestudy.training.result import result_of
+from scalestudy.training.reading import read_rows, readers
 from scalestudy.training.resume import Keeper, StoppedError
+from scalestudy.training.run_results import BestKeeper, model_record_of, result_of, save_model, try_saving
 from scalestudy.training.session import Moment, Session
 from scalestudy.util.errors import RunError
+from scalestudy.util.modules import without_unused
+from scalestudy.util.registry import loaded
 
 PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""
@@ -180,8 +188,8 @@ def _tried(folder: RunFolder, session: Session) -> Chance:
     first, chance = session.group.rank == 0, Chance(None, 0)
     with session.clock.phase("saving"):
         if first:
-            folder.write_model_record(model_file.record_of(session.point, session.prepared, session.metric))
-            model_file.try_saving(folder, session.trainer)
+            folder.write_model_record(model_record_of(session.point, session.prepared, session.metric))
+            try_saving(folder, session.trainer)
     with session.clock.phase("evaluation"):
         if first:
             chance = measured_chance(session.trainer, session.prepared, session.split.validation)
@@ -227,7 +235,7 @@ def _finish(folder: RunFolder, session: Session, reporter: Reporter | None, chan
         missing: str | None = "a timing run keeps none"
         if session.timer is None:
             with clock.phase("saving"):
-                missing = model_file.save(folder, session.trainer)
+                missing = save_model(folder, session.trainer)
             gallery.leave(folder, session.trainer, session.prepared, session.split.validation)
         lost, records = len(lost_workers(folder)), reporter.records
         result = result_of(session, records, validation, test, chance, digests[0], usages, missing, lost)
@@ -277,3 +285,94 @@ def _await_result(folder: RunFolder) -> None:
                 "See rank 0's log, and check that all nodes see the same folder.",
             )
         time.sleep(0.05)
+
+
+LOOK_EVERY = 0.5
+"""Seconds between two checks whether a process has ended or the run is complete."""
+
+
+def run_asynchronous(part: OwnPart) -> None:
+    """Compute this process's part of an asynchronous run; see `run`.
+
+    Raises:
+        RunError: If a server or the coordinator has ended, or any process during start-up.
+    """
+    if part.placement.role == "coordinator":
+        _coordinate(part)
+    else:
+        _serve(part)
+
+
+def _coordinate(part: OwnPart) -> None:
+    folder, point = part.folder, part.point
+    prepared = Prepared.open(point.needed_files().prepared)
+    with part.clock.phase("join"):
+        while len([sign for sign in folder.signs() if sign.phase == SERVING]) < part.placement.size - 1:
+            _refuse_lost(folder)
+            time.sleep(LOOK_EVERY)
+    engine, joined = joined_workers(part)
+    folder.joined.touch()
+    changed, plain = readers(point, prepared)
+    joined.replicas.remote = RemoteRows(
+        _forms(prepared, changed),
+        _forms(prepared, plain),
+        watch=lambda: _refuse_lost(folder),
+    )
+    run_joined(part, engine, joined)
+    folder.let_go()
+
+
+def _serve(part: OwnPart) -> None:
+    folder, point, placement, clock = part.folder, part.point, part.placement, part.clock
+    prepared, threads = Prepared.open(point.needed_files().prepared), len(granted())
+    changed, plain = readers(point, prepared)
+
+    def read(rows: NDArray[np.int64], epochs: NDArray[np.int64]) -> list[NDArray[Any]]:
+        """Return the arrays of the inputs, then of the targets, in the order of `rows`."""
+        epoch = int(epochs[0])
+        columns = read_rows(prepared, rows, *((plain, None) if epoch < 0 else (changed, epoch)))
+        return [array for side in columns for array in leaves(side)]
+
+    traits = engine_traits(point.engine)
+    with clock.phase("framework"), without_unused(traits.unused):
+        engine = part.engine or engine_of(point.engine)
+        set_up(engine, point, threads=threads, device=part.device, gpus=part.gpus)
+        loaded(point.traits.serve)(placement, read, threads=threads)
+    devices, build = engine.devices(part.device), engine.build_record()
+    folder.write_rank(
+        rank_record(placement, traits, threads=threads, devices=devices, build=build, unmeasured={})
+    )
+    coordinator, seen = placement.roles.index("coordinator"), -1
+    while not folder.has_let_go() and not _ended(folder):
+        if (written := folder.sign_written(coordinator)) != seen:  # the coordinator is alive
+            clock.heart.enter(SERVING)
+            seen = written
+        time.sleep(LOOK_EVERY)
+    clock.heart.enter("leaving")
+
+
+def _forms(prepared: Prepared, reader: Reader) -> tuple[Any, Any]:
+    """Return shape and type of an input and of a target, or dicts of them; None in a shape is any length."""
+    if not (prepared.has_sequences and prepared.columns):
+        return reader.forms(np.arange(1))
+    inputs, targets = (
+        map_columns(lambda column: (column.shape, np.dtype(column.dtype)), side) for side in prepared.columns
+    )
+    return inputs, targets
+
+
+def _ended(folder: RunFolder) -> list[str]:
+    """Describe how required processes ended: all but lost workers and those that stopped on request."""
+    lost, point = {cause.rank for cause in lost_workers(folder)}, folder.point()
+    ends = [cause for cause in folder.causes() if cause.kind != "stopped" and cause.rank not in lost]
+    return [sentence(cause, point=point) for cause in ends]
+
+
+def _refuse_lost(folder: RunFolder) -> None:
+    """Raise RunError if a required process has ended; until all have joined, all processes are required."""
+    if gone := _ended(folder):
+        raise RunError(
+            "the workers and servers to stay available",
+            "; ".join(gone),
+            "Run it again: it continues from its checkpoint if there is one.",
+        )

@@ -1,28 +1,40 @@
 """The metrics of a task, the quality first, and the better direction of each."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import keras
 
 from scalestudy.config.formula import FormulaTerm, WrongFormula, is_formula, suggestion
-from scalestudy.config.metrics import UNKNOWN, Better, Sense, known
-from scalestudy.config.objectives import METRICS, metric_key, metric_term, refuse_unfit
-from scalestudy.tasks.base import DataInfo, refuse_unknown
-from scalestudy.tasks.histograms import Auroc, AveragePrecision, Ece
+from scalestudy.config.objectives import (
+    METRICS,
+    UNKNOWN,
+    Better,
+    Sense,
+    known,
+    metric_key,
+    metric_term,
+    refuse_unfit,
+)
 from scalestudy.tasks.label_metrics import (
     F1,
     Accuracy,
+    Auroc,
+    AveragePrecision,
     BalancedAccuracy,
     Brier,
     ConfusionMatrix,
     Dice,
+    Ece,
     IoU,
     Precision,
     Recall,
     TopK,
 )
+from scalestudy.tasks.task import DataInfo, is_module, refuse_unknown
+from scalestudy.tasks.task_loss import class_indices
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import Registry
 
@@ -269,3 +281,66 @@ def _of_keras(name: str, file: Any) -> Any:
         close = suggestion(name, (*METRICS, *OF_NUMBERS, *filter(str.islower, dir(keras.metrics))))
         action = f"Did you mean `{close}`?" if close else f"Use one of {', '.join(METRICS)}, or one of Keras."
         raise UserError("the name of a metric", f"{name!r} in {file}", action) from None
+
+
+class SummedMetric(keras.Metric):
+    """A metric with the torchmetrics interface (`update`, `compute`, `reset`) whose states are sums.
+
+    Args:
+        metric: Its states (`metric_state`) must start at zero. `tasks.task_trial` checks that they add up.
+
+    Raises:
+        UserError: If a state is not a tensor or does not start at zero.
+    """
+
+    def __init__(self, metric: Any, name: str | None = None) -> None:
+        super().__init__(name=name or type(metric).__name__.lower(), dtype="float64")
+        self.metric = metric.to(keras.ops.convert_to_tensor(0.0).device) if is_module(metric) else metric
+        better: Any = getattr(metric, "higher_is_better", None)
+        self.better = {True: "higher", False: "lower"}.get(better)
+        self.bounded = None
+        self.states: dict[str, Any] = {}
+        metric.reset()
+        for state, value in metric.metric_state.items():
+            if not keras.ops.is_tensor(value) or bool(value.any()):
+                raise UserError(
+                    'a metric whose states are sums (dist_reduce_fx="sum") that start at 0',
+                    f"{state} of {type(metric).__name__}, which is not",
+                    "Keep numerators and denominators, which are summed over workers.",
+                )
+            dtype = "float64" if value.is_floating_point() else "int64"
+            self.states[state] = self.add_variable(tuple(value.shape), "zeros", dtype=dtype, name=state)
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add a batch by `update(outputs, targets)`; `sample_weight` is ignored."""
+        self.metric.reset()
+        self.metric.update(y_pred, class_indices(y_true))
+        for state, total in self.states.items():
+            total.assign(total + getattr(self.metric, state))
+
+    def result(self) -> Any:
+        """Return `compute()` for the sums."""
+        self.metric.reset()
+        for state, total in self.states.items():
+            setattr(self.metric, state, total.value.detach().clone())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # compute() without update() after reset()
+            return self.metric.compute()
+
+
+def with_metrics(given: Any) -> Any:
+    """Wrap metrics with the torchmetrics interface as Keras metrics, also in lists and dictionaries."""
+    if isinstance(given, Mapping):
+        return {name: with_metrics(metric) for name, metric in given.items()}
+    if isinstance(given, list | tuple):
+        return [with_metrics(metric) for metric in given]
+    if isinstance(given, keras.Metric) or not all(
+        hasattr(given, name) for name in ("update", "compute", "metric_state")
+    ):
+        return given
+    return SummedMetric(given() if isinstance(given, type) else given)
+
+
+def sees_raw(metric: keras.Metric) -> bool:
+    """Whether a metric takes the module's outputs, not probabilities: functions and torchmetrics."""
+    return isinstance(metric, SummedMetric) or type(metric) is keras.metrics.MeanMetricWrapper

@@ -1,0 +1,171 @@
+"""Read and write TOML: a file's text and table, the lines of its keys, and values on one line."""
+
+import codecs
+import re
+import textwrap
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from scalestudy.util.errors import UserError, explained
+from scalestudy.util.files import contents
+
+_HEADER = re.compile(r"""\s*\[\[?([\w"' .-]+)\]""")
+_KEY = re.compile(r"""\s*([\w"' .-]+)=""")
+
+
+@dataclass(frozen=True)
+class KeyLines:
+    """File and line numbers of the keys of a TOML text by dotted name ("train.epochs"); empty without a file.
+
+    All instances compare equal: the place of a setting does not change the study.
+    """
+
+    file: str = field(default="", compare=False)
+    lines: dict[str, int] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def read(cls, text: str, file: str) -> "KeyLines":
+        """Find the line of every key, and the first line of every table, counted from 1."""
+        lines: dict[str, int] = {}
+        table = ""
+        for number, row in enumerate(text.split("\n"), start=1):
+            if header := _HEADER.match(row):
+                name = table = _bare(header[1])
+            elif key := _KEY.match(row):
+                name = ".".join(part for part in (table, _bare(key[1])) if part)
+            else:
+                continue
+            while name:
+                lines.setdefault(name, number)
+                name = name.rpartition(".")[0]
+        return cls(file, lines)
+
+    def at(self, *names: str) -> str:
+        """The line of the first name that has one, as " (study.toml, line 4)"; "" without a file."""
+        if not self.file:
+            return ""
+        line = next((self.lines[name] for name in names if name in self.lines), None)
+        return f" ({self.file})" if line is None else f" ({self.file}, line {line})"
+
+    def of(self, *keys: str) -> str:
+        """The line of the first of a study's keys that has one, under [sweep] or in its own section."""
+        return self.at(
+            *(name for key in keys for name in (f"sweep.{key}", f"sweep.{key.rpartition('.')[2]}", key))
+        )
+
+
+def _bare(name: str) -> str:
+    return ".".join(part.strip(" \"'") for part in name.split("."))
+
+
+_COMMENT = textwrap.TextWrapper(
+    100, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+)
+
+
+def one_line(text: str | None) -> str:
+    """Replace line breaks by spaces."""
+    return " ".join((text or "").split())
+
+
+def comment(text: str) -> list[str]:
+    """Wrap a text into lines of a TOML comment."""
+    return _COMMENT.wrap(text)
+
+
+def toml_line(key: str, value: Any) -> str:
+    """`key = value`, with the key quoted if necessary."""
+    written = tomli_w.dumps({key: 0}).removesuffix(" = 0\n")
+    return f"{written} = {toml_value(value)}"
+
+
+def toml_value(value: Any) -> str:
+    """Write a value on one line; tomli-w would put each item of an array on its own line.
+
+    Raises:
+        TypeError: TOML has no such value (None).
+    """
+    if isinstance(value, Mapping):
+        inside = ", ".join(toml_line(key, inner) for key, inner in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").removesuffix("\n")
+
+
+LARGEST = 2**20
+"""Largest study file or site profile that is read, in bytes."""
+NUMBERS = ("a file of numbers", "Report it: scalestudy report --from {}")
+OTHERS = {
+    ".py": ("a Python script", "Train with it: scalestudy launch -n 2 {}"),
+    ".sh": ("a shell script", "Name the study file; `scalestudy init` writes one."),
+    **dict.fromkeys((".yaml", ".yml"), ("which is YAML", "Write it as TOML; `scalestudy init` shows how.")),
+    **dict.fromkeys((".csv", ".json"), NUMBERS),
+}
+"""Other files that users pass as study files: a description and a remedy, by suffix."""
+DEEPEST = 20
+"""Largest nesting of lists and tables; no key needs more than a few levels."""
+_LONG_KEY = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){100}""")
+"""A key with so many parts that `tomllib` would take minutes."""
+
+
+def read_text(path: Path) -> str:
+    """Read the text of a study file; raises UserError if it cannot be read."""
+    try:
+        data = contents(path, LARGEST)
+        if path.suffix in OTHERS:
+            what, action = OTHERS[path.suffix]
+            raise UserError("a study file (.toml)", f"{path}, {what}", action.format(path))
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            action = "Save it as UTF-8, which Windows Notepad offers in `Save as`."
+            raise UserError("a text file in UTF-8", f"{path}, which is UTF-16", action)
+        return data.decode("utf-8-sig")
+    except FileNotFoundError:
+        action = f"Write one with `scalestudy init {path}`."
+        raise UserError("a study file", f"{path}, which does not exist", action) from None
+    except IsADirectoryError:
+        action = "Name the .toml file; `status` and `report` take folders."
+        raise UserError("a study file", f"{path}, which is a folder", action) from None
+    except OSError as error:
+        raise explained(error) or error from None
+    except ValueError as error:
+        raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Save it as UTF-8.") from None
+
+
+def toml_table(text: str, file: str) -> dict[str, Any]:
+    """Parse TOML.
+
+    Raises:
+        UserError: The text is not TOML (the error names the line), or is nested too deeply.
+    """
+    try:
+        if _LONG_KEY.search(text):
+            raise RecursionError
+        table = tomllib.loads(text)
+        _refuse_deep(table)
+    except RecursionError:
+        expected = f"lists and tables nested at most {DEEPEST} times in {file}"
+        raise UserError(expected, "more", "Correct the file.") from None
+    except ValueError as error:
+        message = str(error).replace("(at end of document)", f"(at line {len(text.splitlines())})")
+        what, _, place = message.rpartition(" (at ")
+        if not what:  # an integer with thousands of digits, which Python does not parse
+            what, place = message, "somewhere"
+        action = 'Correct the line: keys read `name = value`, strings are "quoted", lists are [1, 2].'
+        if "\\" in what or "hex value" in what:  # \d or \u in a Windows path
+            action = "Write / in paths, or put the string in '...', where a backslash is literal."
+        received = f"{what[:1].lower()}{what[1:]} ({file}, {place.removesuffix(')')})"
+        raise UserError("valid TOML", received, action) from None
+    return table
+
+
+def _refuse_deep(value: Any, left: int = DEEPEST + 1) -> None:
+    if left < 0:
+        raise RecursionError
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _refuse_deep(inner, left - 1)
