@@ -95,7 +95,7 @@ def compare(case: Case, about: tuple[str, Prepared, Path], workers: int, rounds:
     groups, rows = [], {}
     try:
         for name in case.loaders:
-            files = [own.path / each for each in own.files] if name.startswith("ours") else theirs
+            files = [own.path / each for each in own.arrays] if name.startswith("ours") else theirs
             group = Workers(name, task, granted(), files)
             groups.append(group)
             missing = [answer["missing"] for answer in group.tell("import") if "missing" in answer]

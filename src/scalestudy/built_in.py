@@ -25,7 +25,6 @@ BUILT_IN = {
     "scalestudy.sources": {
         "indents": "scalestudy.data.sources.indents:Indents",
         "digits": "scalestudy.data.sources.arrays:Digits",
-        "keras": "scalestudy.data.sources.arrays:KerasSet",
     },
     "scalestudy.formats": {
         "table": "scalestudy.report.study_document:FORMAT",

@@ -189,10 +189,7 @@ def test_a_fold_that_there_is_not_and_folds_beside_a_share_are_refused(keys):
 
 
 def told(prepared, **keys):
-    return [
-        str(each)
-        for each in counts(prepared, stored_split(prepared, validation_of(data_of("set", **keys)), 0))
-    ]
+    return counts(prepared, stored_split(prepared, validation_of(data_of("set", **keys)), 0))
 
 
 def test_each_side_tells_its_samples_of_every_class(class_folder, ready):

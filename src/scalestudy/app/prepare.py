@@ -183,7 +183,7 @@ def data_summary(folder: str, split: str) -> Iterator[str]:
     prepared = Prepared.open(folder)
     if prepared.understood:
         yield printable(f"understood as {prepared.understood}")
-    yield from map(printable, map(str, counts(prepared, Split.load(split))))
+    yield from map(printable, counts(prepared, Split.load(split)))
 
 
 def study_data(file: Path, listener: Listener) -> tuple[list[DataSettings], Kind | None, list[Point]]:

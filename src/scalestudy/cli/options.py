@@ -70,8 +70,7 @@ DeviceOption = Annotated[
 SourceArgument = Annotated[
     str,
     typer.Argument(
-        help="Study file, or data source: a folder, a table of images, an .npz file, indents, digits, "
-        "keras:NAME.",
+        help="Study file, or data source: a folder, a table of images, an .npz file, indents, digits.",
         metavar="STUDY_OR_SOURCE",
     ),
 ]

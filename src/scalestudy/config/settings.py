@@ -159,8 +159,8 @@ class DataSettings(StrictModel):
     """The data set."""
 
     source: Name | None = Field(default=None, examples=["path/to/data"])
-    """A folder, a table of images, an .npz file, "indents", "indents:COUNT", "digits" or
-    "keras:NAME". By default, the task's own."""
+    """A folder, a table of images, an .npz file, "indents", "indents:COUNT" or "digits". By
+    default, the task's own."""
     read: Name | None = Field(default=None, examples=["my_task.py"])
     """Python file whose function `read(data)` reads the source. By default, the task's file if it has one."""
     validation: Annotated[float, Field(gt=0, lt=1)] | Literal["given"] | None = Field(

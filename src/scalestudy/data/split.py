@@ -334,34 +334,21 @@ def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | No
     return split if len(split.train) + len(split.validation) + len(split.test) == prepared.count else None
 
 
-@dataclass(frozen=True)
-class SideCounts:
-    """One side of a split: numbers of samples, of groups and of samples by class; None without these."""
-
-    side: str
-    samples: int
-    groups: int | None
-    classes: dict[str, int] | None
-
-    def __str__(self) -> str:
-        groups = "" if self.groups is None else f" in {self.groups} groups"
-        classes = ", ".join(f"{name} {count}" for name, count in (self.classes or {}).items())
-        return f"{self.side}: {self.samples}{groups}{f' ({classes})' if classes else ''}"
-
-
-def counts(prepared: Prepared, split: Split) -> list[SideCounts]:
-    """Return the counts of each side with samples, "train" first."""
+def counts(prepared: Prepared, split: Split) -> list[str]:
+    """Describe each side with samples, "train" first: its samples, groups, and samples by class."""
     sides = []
     for side in SIDES:
         rows = getattr(split, side)
         if not len(rows):
             continue
-        groups = None if prepared.groups is None else len({prepared.groups[row] for row in rows.tolist()})
-        classes = None
+        words = f"{side}: {len(rows)}"
+        if prepared.groups is not None:
+            words += f" in {len({prepared.groups[row] for row in rows.tolist()})} groups"
         if prepared.class_of_each is not None:
-            samples_of = np.bincount(prepared.class_of_each[rows], minlength=prepared.classes)
-            classes = dict(zip(prepared.class_names, samples_of.tolist(), strict=True))
-        sides.append(SideCounts(side, len(rows), groups, classes))
+            samples_of = np.bincount(prepared.class_of_each[rows], minlength=prepared.classes).tolist()
+            by_class = zip(prepared.class_names, samples_of, strict=True)
+            words += f" ({', '.join(f'{name} {count}' for name, count in by_class)})"
+        sides.append(words)
     return sides
 
 

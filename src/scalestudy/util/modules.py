@@ -28,8 +28,6 @@ INFERENCE = "scalestudy.features.predict.model_worker"
 READ_DATA = "scalestudy.tasks.read"
 """Runs `read(data)` of a Python file and stores its result."""
 DESCRIBE_ENVIRONMENT = "scalestudy.hardware.installed"
-EXPORT = "scalestudy.data.sources.arrays"
-"""Exports a data set of Keras, which only this process imports."""
 NETWORK_NAMESPACE = "scalestudy.hardware.network_namespace"
 """Holds a private network that the workers of a run join."""
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalestudy.data.sources import indents
 from scalestudy.data.sources.indents import make_micrograph
 from scalestudy.util.errors import UserError
 
@@ -61,13 +60,6 @@ def test_a_full_disk_refuses_a_new_set_and_not_one_that_is_prepared(ready, monke
     assert ready("indents:2", image_size=(32, 48)) == first
     with pytest.raises(UserError, match="986 KiB of free disk space"):
         ready("indents:3", image_size=(32, 48))
-
-
-def test_images_that_do_not_fit_into_the_memory_are_refused(ready, monkeypatch):
-    monkeypatch.setattr(indents, "memory_limit", lambda: 2**30)
-    with pytest.raises(UserError, match="of memory") as refused:
-        ready("indents:2", image_size=(65_536, 65_536))
-    assert refused.value.received == "65,536 x 65,536 pixels"
 
 
 @settings(max_examples=40, deadline=None)

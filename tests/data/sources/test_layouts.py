@@ -12,8 +12,10 @@ from PIL import Image
 
 from data_settings import data_of
 from scalestudy.config.settings import LAYOUTS as SAID
+from scalestudy.data.sources import indents
 from scalestudy.data.sources.layouts import LAYOUTS, list_folder
 from scalestudy.data.split import stored_split
+from scalestudy.data.store import preparation
 from scalestudy.data.store.preparation import find_set, prepare
 from scalestudy.util.errors import UserError
 
@@ -161,8 +163,14 @@ def test_folders_of_masks_beside_classes_are_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("source", "size"),
-    [("indents:99999999999999", (64, 64)), ("indents:4", (65536, 65536)), ("digits", (65536, 65536))],
+    ("source", "size", "told"),
+    [
+        ("indents:99999999999999", (64, 64), "Expected 7.629e+08 GiB of free disk space"),
+        ("indents:4", (65536, 65536), "65,536 x 65,536"),
+        ("digits", (65536, 65536), "65,536 x 65,536"),
+    ],
 )
-def test_synthetic_data_beyond_memory_or_disk_are_refused_at_once(tmp_path, source, size):
-    assert f"{size[0]:,} x {size[1]:,}" in refused(source, tmp_path, image_size=size).received
+def test_synthetic_data_beyond_memory_or_disk_are_refused_at_once(tmp_path, monkeypatch, source, size, told):
+    for module in (indents, preparation):
+        monkeypatch.setattr(module, "memory_limit", lambda: 2**33)
+    assert told in str(refused(source, tmp_path, image_size=size))

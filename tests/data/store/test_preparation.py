@@ -14,8 +14,8 @@ import pytest
 from data_settings import data_of
 from scalestudy.data.sources.source import Contents
 from scalestudy.data.split import stored_split
+from scalestudy.data.store import preparation
 from scalestudy.data.store import preparation as module
-from scalestudy.data.store import row_files
 from scalestudy.data.store.preparation import write_set
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
@@ -206,7 +206,7 @@ def test_a_disk_that_fills_up_leaves_nothing(mask_folder, ready, tmp_path, monke
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(row_files.ArrayFile, "finish", full)
+    monkeypatch.setattr(preparation.ArrayFile, "finish", full)
     error = refusal(ready, mask_folder())
     assert f"{tmp_path / 'cache'}: No space left" in error.received
     assert [entry for entry in (tmp_path / "cache").iterdir() if entry.is_dir()] == []
@@ -262,7 +262,7 @@ def test_a_file_that_goes_before_it_is_read_is_named(mask_folder, ready):
 def test_without_locks_the_set_that_came_first_stays_with_its_splits(
     mask_folder, ready, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(row_files, "take", lambda *_, **__: None)
+    monkeypatch.setattr(preparation, "take", lambda *_, **__: None)
     root, first = mask_folder(), []
 
     def overtake():

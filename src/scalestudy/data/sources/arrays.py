@@ -1,12 +1,5 @@
-"""Arrays with Keras's names: an .npz file, the digits of this package, and the sets of `keras.datasets`.
+"""Arrays with Keras's names in an .npz file, and the digits of this package."""
 
-`python -m scalestudy.data.sources.arrays NAME FOLDER` downloads and exports a set of Keras as `set.npz`. Only
-this process imports Keras. The export is read like any .npz file, also in environments without Keras.
-"""
-
-import importlib
-import os
-import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.cluster.environment import process_environment
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.child import answer, ask
 from scalestudy.data.images.form import Fit, stored_as
 from scalestudy.data.images.masks import MaskValues
 from scalestudy.data.samples import IGNORE, Array, Kind, Ranges, Sample
@@ -26,18 +17,13 @@ from scalestudy.data.sources.files import MOST_NAMES, LeftOut, several
 from scalestudy.data.sources.source import (
     OF_FILES,
     Contents,
-    Downloading,
     SourceFindings,
     digest,
     files_digest,
     refuse_unused,
     require_classes,
     require_two,
-    silently,
 )
-from scalestudy.data.store.row_files import locked, new_folder
-from scalestudy.plugins.engines import engine_traits, installed_engine
-from scalestudy.util import modules
 from scalestudy.util.errors import UserError
 
 _SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "test": ("test",)}
@@ -283,106 +269,3 @@ class Digits:
 
     def class_names(self) -> list[str]:
         return [str(digit) for digit in range(10)]
-
-
-SET = "set.npz"
-ALONE = "Load the set in Python with Keras alone, to see the whole error."
-NAMES = ("mnist", "fashion_mnist", "cifar10", "cifar100")
-FASHION = "T-shirt/top, Trouser, Pullover, Dress, Coat, Sandal, Shirt, Sneaker, Bag, Ankle boot"
-CIFAR10 = "airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck"
-CLASS_NAMES = {"fashion_mnist": FASHION, "cifar10": CIFAR10}
-"""Names of classes that `keras.datasets` gives only in its documentation."""
-
-
-class KerasSet:
-    """Source of a set of `keras.datasets`. Only `fetch` downloads files."""
-
-    kind: Kind = "classes"
-
-    def __init__(self, argument: str | None, data: DataSettings) -> None:
-        if argument not in NAMES:
-            raise UserError(
-                f"one of {', '.join(f'keras:{name}' for name in NAMES)}",
-                f"keras:{argument}" if argument else '"keras" without a name',
-                "Correct the name; `read(data)` of a task file may load any other set.",
-            )
-        self._name, self._data = argument, data
-        self.label, self.identity = f"keras-{argument}", f"keras:{argument}"
-        self.fingerprint = digest("public", self.identity, "2 ")
-        self._place = Path(str(data.cache)) / "downloads" / self.label
-
-    def fetch(self, downloading: Downloading = silently) -> None:
-        """Download and export the set, unless it is there; processes that need it wait for each other.
-
-        Raises:
-            UserError: If Keras is missing or cannot download it, or the cache is not writable or full.
-        """
-        if self._is_whole():
-            return
-        with locked(self._place) as alone:
-            if not self._is_whole():
-                with (
-                    downloading(self.identity, "samples"),
-                    new_folder(self._place, self._is_whole, alone=alone) as temporary,
-                ):
-                    ask_export(self._name, temporary)
-
-    def contents(self) -> Contents:
-        if not self._is_whole():
-            raise UserError(
-                "a downloaded data set",
-                f"{self.identity}, not downloaded to {self._place}",
-                "Run `scalestudy data prepare` on it or on the study, where there is a network.",
-            )
-        self._arrays = Npz(self._place / SET, self._data)
-        return self._arrays.contents()
-
-    def rows(self) -> Iterator[Sample]:
-        return self._arrays.rows()
-
-    def class_names(self) -> list[str]:
-        known = CLASS_NAMES.get(self._name)
-        return known.split(", ") if known else self._arrays.class_names()
-
-    def _is_whole(self) -> bool:
-        return (self._place / SET).is_file()
-
-
-def ask_export(name: str, folder: Path) -> None:
-    """Export a set in a process of its own.
-
-    Raises:
-        UserError: If Keras is missing, or cannot download the set.
-    """
-    answer = ask(modules.EXPORT, name, str(folder))
-    if answer.code:
-        raise UserError(f"keras:{name} from Keras", answer.end(), ALONE)
-
-
-def export(name: str, folder: Path) -> None:
-    """Write a set of `keras.datasets` as `set.npz`.
-
-    Raises:
-        UserError: If Keras is missing or cannot download the set.
-    """
-    try:
-        train, test = importlib.import_module(f"keras.datasets.{name}").load_data()
-    except Exception as error:  # Keras's downloader raises a plain Exception
-        raise UserError(
-            f"keras:{name} from keras.datasets",
-            f"{type(error).__name__}: {str(error)[:300]}",
-            "Run it where Keras is installed and there is a network, with the same `cache`; or put the file "
-            "into ~/.keras/datasets.",
-        ) from error
-    np.savez(folder / SET, x_train=train[0], y_train=train[1], x_test=test[0], y_test=test[1])
-
-
-def _export_without_gpus(name: str, folder: str) -> dict[str, Any]:
-    traits = engine_traits(installed_engine())
-    os.environ.update(process_environment(os.environ, traits, gpus=(), quiet=True).values)
-    export(name, Path(folder))
-    return {}
-
-
-if __name__ == "__main__":
-    answer(lambda _: _export_without_gpus(*sys.argv[1:]), f"keras:{sys.argv[1]} from Keras", lambda _: ALONE)

@@ -17,8 +17,7 @@ from scalestudy.config.settings import DataSettings
 from scalestudy.data.child import ask
 from scalestudy.data.samples import NAME, Array, Column, Described, Kind, leaves, map_columns, named, stem
 from scalestudy.data.sources.source import OnProgress, digest, files_digest
-from scalestudy.data.store.prepared import Prepared
-from scalestudy.data.store.row_files import write_header
+from scalestudy.data.store.prepared import Prepared, write_header
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.modules import bound_names, parsed

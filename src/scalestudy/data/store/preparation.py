@@ -3,11 +3,13 @@
 Files are written into a temporary folder, which is renamed when complete.
 """
 
+import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +31,105 @@ from scalestudy.data.sources.source import (
     findings_of,
     silently,
 )
-from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared
-from scalestudy.data.store.row_files import ArrayFile, locked, new_folder
+from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, write_header
 from scalestudy.hardware.memory import memory_limit
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import write_atomically
+from scalestudy.util.files import sync_folder, write_atomically
+from scalestudy.util.locks import take
+
+
+class ArrayFile:
+    """Writes `NAME.npy`: first the header, then the bytes of rows.
+
+    The constructor and all methods raise OSError if the folder is not writable or full.
+    """
+
+    def __init__(self, folder: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.path = folder / f"{name}.npy"
+        self._stream = open(self.path, "wb")  # noqa: SIM115 (closed by `finish` or `close`)
+        self._digest = hashlib.sha256()
+        write_header(self, shape, dtype)
+
+    def write(self, data: Any) -> None:
+        """Write bytes, or a contiguous buffer."""
+        self._digest.update(data)
+        self._stream.write(data)
+
+    def finish(self) -> str:
+        """Sync the file to disk, close it, and return its SHA-256."""
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._stream.close()
+        return self._digest.hexdigest()
+
+    def close(self) -> None:
+        """Close the file, complete or not."""
+        self._stream.close()
+
+
+_MARK = ".tmp-"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[bool]:
+    """Wait for the lock of a set and hold it; yield False on file systems without locks.
+
+    Raises:
+        UserError: If the cache folder cannot be created or written to.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = take(folder.parent / f"{folder.name}.lock", wait=True)
+    except OSError as error:
+        raise _unwritable("a cache folder that can be written to", folder, error) from error
+    if lock is None:
+        yield False
+        return
+    with lock:
+        yield True
+
+
+@contextmanager
+def new_folder(place: Path, is_whole: Callable[[], bool], *, alone: bool) -> Iterator[Path]:
+    """Yield a temporary folder, and rename it to `place` at the end, replacing an incomplete folder there.
+
+    `is_whole` tells whether the folder at `place` is complete. Leftovers of killed processes are removed only
+    if `alone`, while the lock is held.
+
+    Raises:
+        UserError: If the cache folder is not writable or full.
+    """
+    temporary = None
+    try:
+        for leftover in place.parent.glob(f"{place.name}{_MARK}*") if alone else ():
+            shutil.rmtree(leftover, ignore_errors=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f"{place.name}{_MARK}", dir=place.parent))
+        yield temporary
+        temporary.chmod(0o755)
+        if place.exists() and not is_whole():
+            place.rename(temporary / "damaged")
+            shutil.rmtree(temporary / "damaged")
+        try:
+            temporary.rename(place)
+            sync_folder(place.parent)
+        except OSError:
+            # Without locks, another process may have completed it first: keep that folder and its splits.
+            if not is_whole():
+                raise
+    except OSError as error:
+        raise _unwritable(
+            "a cache folder that stays, can be written to and has space", place, error
+        ) from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _unwritable(expected: str, folder: Path, error: OSError) -> UserError:
+    received = f"{folder.parent}: {error.strerror or error}"
+    return UserError(expected, received, "Free some space there, or set another `cache` under [data].")
+
 
 DAMAGED_FILES = "damaged.txt"
 """File of a prepared set that lists all damaged files; meta.json has the first of each kind of damage."""
@@ -106,23 +201,13 @@ def write_set(
         source=source.identity,
         fingerprint=source.fingerprint,
         kind=source.kind,
-        count=contents.count,
-        input_shape=contents.input_shape,
-        dtype=contents.dtype,
-        scale=contents.scale,
-        ignore=ignore,
         class_names=names,
-        given=contents.given,
-        names=contents.names,
-        groups=contents.groups,
         remarks=findings.remarks,
-        formats=contents.formats,
-        size_counts=contents.size_counts,
-        tiling=contents.tiling,
-        arrays=digests,
-        bytes={name: (folder / name).stat().st_size for name in digests},
         left_out=findings.left_out,
         understood=findings.understood,
+        arrays=digests,
+        bytes={name: (folder / name).stat().st_size for name in digests},
+        **vars(contents) | {"ignore": ignore},  # `sizes` and `pages` are ignored
     ).write()
 
 
@@ -167,13 +252,13 @@ class PlannedSet:
         return Prepared.find(self.folder)
 
     def fetch(self, downloading: Downloading = silently) -> None:
-        """Download the files of a public data set, unless it is already prepared.
+        """Download the files of the source, unless the set is already prepared.
 
         Raises:
             UserError: If it cannot be downloaded.
         """
-        if self.prepared() is None:
-            _fetch(self.source, downloading)
+        if hasattr(self.source, "fetch") and self.prepared() is None:  # most sources have none
+            self.source.fetch(downloading)
 
     def prepare(
         self, on_progress: OnProgress | None = None, within: float = LaunchSettings().progress_timeout
@@ -191,7 +276,7 @@ class PlannedSet:
         ready, source, folder = self.prepared(), self.source, self.folder
         if ready is not None:
             return ready
-        _fetch(source, silently)
+        self.fetch()
         contents = None if isinstance(source, CustomSource) else source.contents()
         needed = 0 if contents is None else _needed(source, contents)
         with locked(folder) as alone:
@@ -292,9 +377,3 @@ def find_set(data: DataSettings, *, task_kind: Kind | None = None, base: Path = 
     )
     label = re.sub(r"[^A-Za-z0-9._-]+", "-", source.label)[:40]
     return PlannedSet(data, base, source, cache / f"{label}-{digest(*identity)[:16]}")
-
-
-def _fetch(source: Source, downloading: Downloading) -> None:
-    """Download a source's files; most sources have no `fetch`."""
-    if hasattr(source, "fetch"):
-        source.fetch(downloading)

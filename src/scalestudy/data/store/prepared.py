@@ -1,7 +1,6 @@
 """A prepared data set: a folder with meta.json and the rows, shared by all processes of a node."""
 
 import json
-import math
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,6 @@ from pydantic import Field, PlainSerializer, PlainValidator
 from scalestudy.data.images.tiles import Tiling
 from scalestudy.data.samples import Column, Described, Indices, Kind, Ranges, Size, leaves, named, stem
 from scalestudy.data.sources.files import LeftOut
-from scalestudy.data.store.row_files import check_array
 from scalestudy.store.records import Record
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
@@ -118,16 +116,12 @@ class Prepared(Record):
 
         For kind "custom": an array or a `Ragged`, or a dictionary of these.
         """
-        if self.columns is not None:
-            return _opened(self.path, "inputs", self.columns[0])
-        return _mapped(self.path / "inputs.npy")
+        return _opened(self.path, "inputs", self._described[0])
 
     @property
     def targets(self) -> Any:
         """All targets, uint8 [N, H, W] or int32 [N], stored like `inputs`."""
-        if self.columns is not None:
-            return _opened(self.path, "targets", self.columns[1])
-        return _mapped(self.path / "targets.npy")
+        return _opened(self.path, "targets", self._described[1])
 
     @property
     def class_of_each(self) -> npt.NDArray[Any] | None:
@@ -145,30 +139,18 @@ class Prepared(Record):
     @property
     def bytes(self) -> int:
         """Bytes of the rows on disk, and in a node's page cache once all rows have been read."""
-        if self.columns is not None:
-            return sum(int(array.nbytes) for array in (*leaves(self.inputs), *leaves(self.targets)))
-        one = math.prod(self.input_shape) * self.dtype.itemsize
-        return self.count * (one + math.prod(self._target[0]) * self._target[1].itemsize)
+        return sum(int(array.nbytes) for array in (*leaves(self.inputs), *leaves(self.targets)))
 
     @property
-    def files(self) -> tuple[str, ...]:
-        """Names of the files with the rows."""
-        return tuple(self.arrays) or ("inputs.npy", "targets.npy")
-
-    @property
-    def _target(self) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        if self.kind == "masks":
-            return self.input_shape[:2], np.dtype(np.uint8)
-        return (), np.dtype(np.int32)
+    def _described(self) -> tuple[Described, Described]:
+        """The columns of any kind; those of images and masks without their range."""
+        masks = self.kind == "masks"
+        targets = Column(self.input_shape[:2] if masks else (), "uint8" if masks else "int32", 0, 0)
+        return self.columns or (Column(self.input_shape, self.dtype.name, 0, 0), targets)
 
     def _check(self) -> None:
-        if self.columns is not None:
-            for side, described in zip(("inputs", "targets"), self.columns, strict=True):
-                _check_columns(self.path, side, described, self.count)
-        else:
-            rows = {"inputs": (self.input_shape, self.dtype), "targets": self._target}
-            for name, (shape, dtype) in rows.items():
-                check_array(self.path / f"{name}.npy", (self.count, *shape), dtype)
+        for side, described in zip(("inputs", "targets"), self._described, strict=True):
+            _check_columns(self.path, side, described, self.count)
         for name, size in self.file_sizes.items():
             if (stored := (self.path / name).stat().st_size) != size:
                 raise ValueError(f"{name} has {stored} bytes, not {size}")
@@ -238,6 +220,31 @@ def _check_columns(folder: Path, side: str, described: Described, count: int) ->
             check_array(offsets, (count + 1,), np.dtype(np.int64))
             length = int(_mapped(offsets)[-1])
         check_array(file, (length, *column.fixed), np.dtype(column.dtype))
+
+
+def write_header(file: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Write NumPy's header. It has room for a longer first axis, so its length does not depend on it."""
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)  # type: ignore[arg-type]
+
+
+def check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Check the header and the size of an .npy file.
+
+    Raises:
+        OSError: If the file is missing or cannot be read.
+        ValueError: If its format, shape, type or size differs.
+    """
+    with file.open("rb") as stream:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{file.name} is of another format")
+        header = np.lib.format.read_array_header_1_0(stream)
+        start = stream.tell()
+    if header != (shape, False, dtype):
+        raise ValueError(f"{file.name} holds {list(header[0])} {header[2]}, not {list(shape)} {dtype}")
+    expected = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    if file.stat().st_size != expected:
+        raise ValueError(f"{file.name} has {file.stat().st_size} bytes, not {expected}")
 
 
 def _mapped(file: Path) -> npt.NDArray[Any]:
