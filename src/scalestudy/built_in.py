@@ -45,6 +45,6 @@ BUILT_IN = {
         "ablation": "scalestudy.features.diagnose.ablation:run",
     },
     "scalestudy.errands": {
-        "check": "scalestudy.features.check.rank:run",
+        "check": "scalestudy.features.check.check_ranks:run",
     },
 }

@@ -8,7 +8,7 @@ from scalestudy.analysis.study_table import RUN_FIELDS, columns
 from scalestudy.config.formula import KINDS
 from scalestudy.config.objectives import METRICS
 from scalestudy.config.settings import LAYOUTS
-from scalestudy.features.check.check_report import TOPICS
+from scalestudy.features.check.check_files import TOPICS
 
 REFERENCE = PROJECT / "docs" / "reference"
 

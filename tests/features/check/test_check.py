@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from scalestudy.features.check.check import CheckOptions, CheckSubject, check, needs_of, plan_of
-from scalestudy.features.check.check_report import Plan, Report, failed, passed
-from scalestudy.features.check.job import check_point
+from scalestudy.features.check.check_files import Plan, Report, failed, passed
+from scalestudy.features.check.check_job import check_point
 from scalestudy.plugins import strategies
 from scalestudy.plugins.strategies import Traits
 from scalestudy.util.errors import UserError

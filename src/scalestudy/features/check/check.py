@@ -18,7 +18,7 @@ from scalestudy.config.settings import LAUNCHERS
 from scalestudy.config.toml_text import read_text, toml_table
 from scalestudy.data.sources.locate import cache_folder
 from scalestudy.features.check import host_checks
-from scalestudy.features.check.check_report import (
+from scalestudy.features.check.check_files import (
     PLAN_FILE,
     QUEUE_TOPIC,
     TOPICS,
@@ -31,9 +31,14 @@ from scalestudy.features.check.check_report import (
     passed,
     read_report,
 )
-from scalestudy.features.check.host_checks import host_lines, judge_folder, present
-from scalestudy.features.check.job import await_report, check_layout, check_point, queue_lines, submit_check
-from scalestudy.features.check.rank import check_here, check_on_hosts
+from scalestudy.features.check.check_job import (
+    await_report,
+    check_layout,
+    check_point,
+    queue_lines,
+    submit_check,
+)
+from scalestudy.features.check.check_ranks import check_here, check_on_hosts
 from scalestudy.hardware import cores, devices
 from scalestudy.launch.base import Launcher, Options, launcher, launcher_of
 from scalestudy.launch.environments import no_folder
@@ -92,6 +97,11 @@ class CheckSubject:
         return self.site is not None or (self.study is not None and launcher_of(self.study).detached)
 
     @property
+    def on_hosts(self) -> bool:
+        """Whether the subject runs on hosts without a queue."""
+        return self.study is not None and launcher_of(self.study) is HOSTS
+
+    @property
     def launcher(self) -> Launcher:
         """The study's launcher, or for a site alone the first launcher whose queue can be checked."""
         if self.study is not None:
@@ -106,11 +116,13 @@ class CheckSubject:
     def workers(self, nodes: int | None) -> int:
         """Return the number of ranks of the check.
 
-        On a site, these fill `nodes` nodes; by default, they are the workers of the study's largest point, or
-        fill two nodes without a study. On this machine, there is one for each GPU, or as many as the cores
-        suffice for: at least two, and no more than the study's largest point has workers.
+        On a site, these fill `nodes` nodes; by default, and on hosts, they are the workers of the study's
+        largest point, or fill two nodes without a study. On this machine, there is one for each GPU, or as
+        many as the cores suffice for: at least two, and no more than the study's largest point has workers.
         """
         largest = max((point.workers for point in self.points if point.traits.timed), default=1)
+        if self.on_hosts:
+            return largest
         if self.site is not None:
             per_node = self.site.machine().workers_per_node(self.cpus_per_worker)
             return per_node * (nodes or 2) if nodes or not self.points else largest
@@ -140,26 +152,25 @@ def check(
         raise UserError(f"--skip with one of {', '.join(TOPICS)}", unknown[0], "Correct it.")
     if what is not None and (Path(what) / PLAN_FILE).exists():
         return read_report(Path(what))
-    about = subject(what)
-    if about.study is not None and launcher_of(about.study) is HOSTS:
-        return _by_hosts(about, about.study, options, note, on_progress)
-    about = _of_one_engine(about, options.engine, note)
+    about, report = subject(what), Report()
     _refuse_contradictions(about, options)
+    if about.study is not None and about.on_hosts:
+        report = _ask_hosts(about, about.study, on_progress)
+        if report.failed:
+            return report
+        about = replace(about, points=HOSTS.points(about.study, Options(about.base)))
+    about = _of_one_engine(about, options.engine, note)
     plan = plan_of(about, options)
-    report = Report(lines=tuple(login_lines(about, plan, options.nodes)) if about.queued else ())
-    if options.submit:
+    if about.queued:
+        report = Report(lines=tuple(login_lines(about, plan, options.nodes)))
+        if not options.submit:
+            note("The nodes were not checked. Add --submit to check them.")
+            return report
         if report.failed:
             note("Not submitted: the checks that failed here would fail there too.")
             return report
         return report.joined(_by_job(about, plan, options, note, on_progress))
-    if about.queued:
-        note("The nodes were not checked. Add --submit to check them.")
-        return report
-    on_progress(f"Checking with {plan.workers} processes on this machine")
-    target = options.folder or Path(tempfile.mkdtemp(prefix="scalestudy-check-"))
-    _refuse_full(target)
-    report = check_here(target.absolute(), plan, on_progress, about.environment)
-    return _without_files(report, target, options, note)
+    return report.joined(_by_processes(about, plan, options, note, on_progress))
 
 
 def subject(what: str | None) -> CheckSubject:
@@ -175,10 +186,10 @@ def subject(what: str | None) -> CheckSubject:
         return CheckSubject(site=SLURM.queue.with_account(find_site(what, Path.cwd())))
     study, _ = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent
-    if launcher_of(study) is HOSTS:
-        return CheckSubject(study, (), None, base, results)  # its hosts may not answer
     if not launcher_of(study).detached:
-        return CheckSubject(study, points_here(study), None, base, results)
+        # The points of hosts are known once these answer.
+        points = () if launcher_of(study) is HOSTS else points_here(study)
+        return CheckSubject(study, points, None, base, results)
     site = SLURM.queue.with_account(find_site(study.launch.site, base))
     return CheckSubject(study, expand_for(study, site), site, base, results)
 
@@ -246,7 +257,7 @@ def login_lines(about: CheckSubject, plan: Plan, nodes: int | None) -> list[Line
             engine = engine_traits(plan.engine)
             lines += host_checks.judge_versions(versions, here, engine, libraries=plan.libraries)
     if plan.wants("folders"):
-        lines += [judge_folder(here, folder) for folder in plan.folders]
+        lines += [host_checks.judge_folder(here, folder) for folder in plan.folders]
     if site is None:
         return lines
     if plan.wants("site"):
@@ -283,32 +294,31 @@ def _by_job(
         raise
 
 
-def _by_hosts(
-    about: CheckSubject, study: Study, options: CheckOptions, note: OnText, on_progress: OnText
-) -> Report:
-    """Ask the hosts of a study; if nothing is missing, check them with the workers of its largest point."""
-    _refuse_contradictions(about, options)
-    results = cast(Path, about.results)
+def _ask_hosts(about: CheckSubject, study: Study, on_progress: OnText) -> Report:
     hosts = listed(study.launch.hosts, study.place.of("launch.hosts", "launch.on"))
     on_progress(f"Asking {', '.join(host.name for host in hosts)}")
-    report = Report(lines=tuple(host_lines(hosts, [results, cache_folder(study.data.cache, about.base)])))
-    if report.failed:
-        return report
-    points = HOSTS.points(study, Options(about.base))
-    about = _of_one_engine(replace(about, points=points), options.engine, note)
-    workers = options.workers or max(point.workers for point in about.points if point.traits.timed)
-    plan = plan_of(about, replace(options, workers=workers))
-    target = options.folder or Path(tempfile.mkdtemp(prefix=".scalestudy-check-", dir=present(results)))
+    folders = [cast(Path, about.results), cache_folder(study.data.cache, about.base)]
+    return Report(lines=tuple(host_checks.host_lines(hosts, folders)))
+
+
+def _by_processes(
+    about: CheckSubject, plan: Plan, options: CheckOptions, note: OnText, on_progress: OnText
+) -> Report:
+    """Check with processes on this machine or on the study's hosts, which must see the folder of results.
+
+    The files are kept only after a failure, or if a folder was named for them.
+    """
+    if about.on_hosts:
+        shared, where, prefix = host_checks.present(cast(Path, about.results)), "the hosts", "."
+    else:
+        shared, where, prefix = None, "this machine", ""
+    target = options.folder or Path(tempfile.mkdtemp(prefix=f"{prefix}scalestudy-check-", dir=shared))
     _refuse_full(target)
-    on_progress(f"Checking with {plan.workers} processes on the hosts")
-    report = report.joined(
-        check_on_hosts(target.absolute(), plan, check_point(about.points[0], plan), on_progress)
-    )
-    return _without_files(report, target, options, note)
-
-
-def _without_files(report: Report, target: Path, options: CheckOptions, note: OnText) -> Report:
-    """Keep the files of a check only after a failure, or if a folder was named for them."""
+    on_progress(f"Checking with {plan.workers} processes on {where}")
+    if about.on_hosts:
+        report = check_on_hosts(target.absolute(), plan, check_point(about.points[0], plan), on_progress)
+    else:
+        report = check_here(target.absolute(), plan, on_progress, about.environment)
     if report.failed or options.folder is not None:
         note(f"Logs: {target / 'logs'}")
     else:

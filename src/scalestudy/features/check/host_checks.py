@@ -16,8 +16,17 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 import scalestudy
-from scalestudy.features.check.check_report import Line, Plan, Topic, WritableFolder, failed, passed, warned
-from scalestudy.features.check.exchange import Facts, RankAnswer
+from scalestudy.features.check.check_files import (
+    Facts,
+    Line,
+    Plan,
+    RankAnswer,
+    Topic,
+    WritableFolder,
+    failed,
+    passed,
+    warned,
+)
 from scalestudy.hardware.installed import describe, describe_other
 from scalestudy.launch.hosts.connection import Unreachable, connected
 from scalestudy.launch.hosts.hostlist import Listed
@@ -183,9 +192,9 @@ def read_versions(environment: str | None) -> dict[str, str] | str:
     """
     try:
         if environment is None:
-            built = describe(builds=False)
+            built = describe()
         else:
-            built = describe_other(Path(os.path.expandvars(environment)).expanduser(), builds=False)
+            built = describe_other(Path(os.path.expandvars(environment)).expanduser())
     except (UserError, OSError, subprocess.SubprocessError) as error:
         return error.received if isinstance(error, UserError) else str(error)
     return built.packages | {"Python": built.python}

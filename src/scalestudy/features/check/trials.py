@@ -3,14 +3,26 @@
 Each collective is tried over all ranks. If it does not work, further trials find the hosts concerned.
 """
 
+import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.features.check import host_checks
-from scalestudy.features.check.check_report import AllReduce, Line, Plan, Report, failed, passed, warned
-from scalestudy.features.check.exchange import Assignment, Exchange, Facts, RankAnswer
+from scalestudy.features.check.check_files import (
+    AllReduce,
+    Assignment,
+    Exchange,
+    Facts,
+    Line,
+    Plan,
+    RankAnswer,
+    Report,
+    failed,
+    passed,
+    warned,
+)
 from scalestudy.measure.bandwidth import algorithm_bandwidth, bus_bandwidth
 from scalestudy.plugins.engines import Collective, engine_traits
 from scalestudy.util import units
@@ -25,25 +37,23 @@ Party = TypeVar("Party")
 Group = tuple[Party, ...]
 OnText = Callable[[str], object]
 AskRanks = Callable[..., dict[int, RankAnswer]]
-"""Assigns a trial (groups of ranks, limit, name, sizes), and returns the answers by rank. A rank without one
-has stopped responding."""
+"""Assigns a trial (groups of ranks, limit, name of a collective or None, sizes), and returns the answers by
+rank. A rank without one has stopped responding."""
 Ranks = tuple[int, ...]
 """Ranks that are judged together: all ranks of a host, or a single rank."""
 
 
 def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
     """Lead all ranks through the check, and return the report."""
-    number = 0
+    numbers = itertools.count()
 
     def ask(
-        kind: str, groups: Sequence[Sequence[int]], limit: float, name: str = "", sizes: Sequence[int] = ()
+        groups: Sequence[Sequence[int]], limit: float, name: str | None = None, sizes: Sequence[int] = ()
     ) -> dict[int, RankAnswer]:
-        nonlocal number
-        what = {"kind": kind, "groups": groups, "limit": limit, "collective": name, "sizes": sizes}
-        exchange.assign(Assignment.model_validate(what | {"number": number}))
-        number += 1
-        ranks = [rank for group in groups for rank in group]
-        return exchange.answers(number - 1, ranks, limit + plan.slack)
+        asked = tuple(tuple(group) for group in groups)
+        number = next(numbers)
+        exchange.assign(Assignment(number=number, groups=asked, collective=name, sizes=tuple(sizes)))
+        return exchange.answers(number, [rank for group in asked for rank in group], limit, plan.slack)
 
     exchange.tell(f"waiting for {placement.size} ranks")
     facts = exchange.facts(placement.size, plan.start_limit)
@@ -53,19 +63,26 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
     try:
         if plan.wants("builds") or plan.wants("collectives"):
             exchange.tell(f"importing {engine_traits(plan.engine).label} on each rank")
-            answers = ask("build", [[rank] for rank in sorted(facts)], plan.start_limit)
+            answers = ask([[rank] for rank in sorted(facts)], plan.start_limit)
             for rank in sorted(set(facts) - set(answers)):
                 facts.pop(rank)
                 lines.append(rank_gone(rank, hosts[rank]))
             if plan.wants("builds"):
                 lines += host_checks.judge_builds(plan, facts, answers)
             if plan.wants("collectives"):
-                more, rows = _try_collectives(
-                    partial(ask, "collective"), exchange.tell, plan, placement, facts, hosts, answers
+                slowest = max((one.build["seconds"] for one in answers.values() if one.build), default=0.0)
+                trials = Trials(
+                    ask,
+                    hosts,
+                    sorted(facts),
+                    limit=plan.limit + 2 * slowest,
+                    sizes=plan.sizes if plan.wants("bandwidth") else (),
+                    tell=exchange.tell,
                 )
-                lines += more
+                lines += _try_collectives(trials, plan, placement, facts, answers)
+                rows = trials.bandwidth
     finally:
-        ask("end", [], 0.0)
+        ask([], 0.0)
     return Report(lines=tuple(lines), bandwidth=tuple(rows))
 
 
@@ -108,28 +125,22 @@ def _judge_ranks(
 
 
 def _try_collectives(
-    ask: AskRanks,
-    tell: OnText,
+    trials: "Trials",
     plan: Plan,
     placement: Placement,
     facts: Mapping[int, Facts],
-    hosts: Sequence[str],
     builds: Mapping[int, RankAnswer],
-) -> tuple[list[Line], list[AllReduce]]:
+) -> list[Line]:
     if len(facts) < 2:
-        return [passed("collectives", hosts[0], "a single worker has no others to combine with")], []
+        first = trials.hosts[0]
+        return [passed("collectives", first, "a single worker has no others to combine with")]
     lines, source = [], placement.source
     met = placement.port is not None and all(placement.hosts)
     if not met:
         action = "Start the workers with srun, or under mpirun in blocks of one size a node."
-        lines.append(warned("collectives", hosts[0], f"hosts or port unknown (from {source})", action))
+        lines.append(warned("collectives", trials.hosts[0], f"hosts or port unknown (from {source})", action))
     ways = host_checks.collectives_to_try(plan, facts, builds, source=source, met=met)
-    slowest = max((answer.build["seconds"] for answer in builds.values() if answer.build), default=0.0)
-    sizes = plan.sizes if plan.wants("bandwidth") else ()
-    limit = plan.limit + 2 * slowest
-    trials = Trials(ask, hosts, sorted(facts), limit=limit, sizes=sizes, tell=tell)
-    lines += trials.lines(ways, needed=host_checks.used_by_study(plan, ways, source=source))
-    return lines, trials.bandwidth
+    return lines + trials.lines(ways, needed=host_checks.used_by_study(plan, ways, source=source))
 
 
 class Trials:
@@ -145,7 +156,7 @@ class Trials:
         sizes: Sequence[int],
         tell: OnText = lambda text: None,
     ) -> None:
-        self._ask, self._hosts, self._ranks = ask, hosts, list(ranks)
+        self._ask, self.hosts, self._ranks = ask, hosts, list(ranks)
         self._limit, self._sizes, self._tell = limit, sizes, tell
         self.bandwidth: list[AllReduce] = []
 
@@ -157,7 +168,7 @@ class Trials:
         for number, way in enumerate(ways, start=1):
             self._tell(f"{way.label}, {number} of {len(ways)} collectives")
             answers = self._ask([self._ranks], self._limit, way.name, self._sizes)
-            breakdown = judge_collective(answers, self._ranks, self._hosts)
+            breakdown = judge_collective(answers, self._ranks, self.hosts)
             if breakdown is None:
                 worked.append(way)
                 lines += self._worked(way, answers)
@@ -166,7 +177,7 @@ class Trials:
             self._tell(f"{way.label} {breakdown.what}: looking for the hosts between which it does")
             where = "" if gone or way.launcher else self._culprits(way, alike=breakdown.alike)
             broken.append((way, breakdown._replace(where=where or breakdown.where)))
-            lines += [rank_gone(rank, self._hosts[rank]) for rank in gone]
+            lines += [rank_gone(rank, self.hosts[rank]) for rank in gone]
             self._ranks = [rank for rank in self._ranks if rank not in gone]
             if len(self._ranks) < 2:
                 break
@@ -209,7 +220,7 @@ class Trials:
     def _parties(self) -> list[Ranks]:
         by_host: dict[str, list[int]] = {}
         for rank in self._ranks:
-            by_host.setdefault(self._hosts[rank], []).append(rank)
+            by_host.setdefault(self.hosts[rank], []).append(rank)
         return [tuple(ranks) for ranks in by_host.values()]
 
     def _culprits(self, way: Collective, *, alike: bool) -> str:
@@ -227,7 +238,7 @@ class Trials:
             groups = culprits(rounds(parties), works)
         names = [
             " and ".join(
-                self._hosts[party[0]] + (f" (rank {party[0]})" if one_host else "") for party in group
+                self.hosts[party[0]] + (f" (rank {party[0]})" if one_host else "") for party in group
             )
             for group in groups
         ]
@@ -238,9 +249,9 @@ class Trials:
         flat = [sorted(rank for party in group for rank in party) for group in groups]
         real = [ranks for ranks in flat if len(ranks) > 1]
         answers: dict[int, RankAnswer] = {}
-        for batch in [[ranks] for ranks in real] if len(set(self._hosts)) == 1 else [real] if real else []:
+        for batch in [[ranks] for ranks in real] if len(set(self.hosts)) == 1 else [real] if real else []:
             answers |= self._ask(batch, self._limit, way.name)
-        return [len(ranks) == 1 or judge_collective(answers, ranks, self._hosts) is None for ranks in flat]
+        return [len(ranks) == 1 or judge_collective(answers, ranks, self.hosts) is None for ranks in flat]
 
 
 def rounds(parties: Sequence[Party]) -> list[list[Group[Party]]]:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from scalestudy.features.check import job
-from scalestudy.features.check.check_report import Plan
+from scalestudy.features.check import check_job
+from scalestudy.features.check.check_files import Plan
 from scalestudy.launch.queue.base import JobView, QueueUnreachable
 from scalestudy.launch.queue.site import find_site
 from scalestudy.launch.slurm import SLURM
@@ -29,7 +29,7 @@ exit 1
 )
 def test_a_checks_job_is_told_with_what_it_waits_for(monkeypatch, view, words, over):
     monkeypatch.setattr(SLURM.queue, "ask", lambda jobs: {"7": view})
-    assert job._state("7") == (words, over)
+    assert check_job._state("7") == (words, over)
 
 
 def test_a_silent_queue_is_told_and_waited_for(monkeypatch):
@@ -37,7 +37,7 @@ def test_a_silent_queue_is_told_and_waited_for(monkeypatch):
         raise QueueUnreachable("Slurm", "squeue", "none within 1 s")
 
     monkeypatch.setattr(SLURM.queue, "ask", silent)
-    assert job._state("7") == ("Slurm does not answer (none within 1 s)", False)
+    assert check_job._state("7") == ("Slurm does not answer (none within 1 s)", False)
 
 
 @pytest.fixture
@@ -50,9 +50,12 @@ def lines(tmp_path, monkeypatch):
             (tmp_path / "sbatch").write_text(script)
             (tmp_path / "sbatch").chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin" if script else str(tmp_path))
-        site, point = find_site(str(tmp_path / "site.toml"), tmp_path), job.check_point(None, Plan(workers=8))
-        shape = job.check_layout(point, site, 2)
-        return job.queue_lines(site, point, [shape, shape])
+        site, point = (
+            find_site(str(tmp_path / "site.toml"), tmp_path),
+            check_job.check_point(None, Plan(workers=8)),
+        )
+        shape = check_job.check_layout(point, site, 2)
+        return check_job.queue_lines(site, point, [shape, shape])
 
     return ask
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from scalestudy.config.catalog import task_defaults
 from scalestudy.config.point import Point, Terms
 from scalestudy.config.settings import DataSettings, ResolvedLaunch, TrainSettings
-from scalestudy.features.check.check_report import (
+from scalestudy.features.check.check_files import (
     QUEUE_TOPIC,
     REPORT_FILE,
+    Exchange,
     Line,
     Plan,
     Report,
@@ -20,7 +21,6 @@ from scalestudy.features.check.check_report import (
     read_report,
     write_plan,
 )
-from scalestudy.features.check.exchange import Exchange
 from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.queue.job import JobScript
 from scalestudy.launch.queue.layout import JobLayout, layout

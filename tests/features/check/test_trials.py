@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.features.check.check_report import AllReduce
-from scalestudy.features.check.exchange import RankAnswer
+from scalestudy.features.check.check_files import AllReduce, RankAnswer
 from scalestudy.features.check.trials import (
     Trials,
     bandwidth_line,
@@ -25,7 +24,7 @@ class Fabric:
         self.hosts, self.torn, self.state = hosts, set(torn), state
         self.broken, self.silent, self.asked = broken, silent, []
 
-    def __call__(self, groups, limit, name, sizes=()):
+    def __call__(self, groups, limit, name=None, sizes=()):
         self.asked.append([list(group) for group in groups])
         answers = {}
         for group in groups:

@@ -1,21 +1,131 @@
-"""Compatible and incompatible versions, features of builds, and the collectives that follow."""
+"""What a host offers, compared with the requirements: cores, GPUs, folders, versions and builds."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
+import scalestudy
 from scalestudy.engines.tensorflow.traits import ENGINE
-from scalestudy.features.check.check_report import Plan
-from scalestudy.features.check.exchange import Facts, RankAnswer
+from scalestudy.features.check import host_checks
+from scalestudy.features.check.check_files import Facts, Plan, RankAnswer, WritableFolder
 from scalestudy.features.check.host_checks import (
     cause,
     collectives_to_try,
     judge_builds,
+    judge_hosts,
     judge_versions,
     read_versions,
     used_by_study,
 )
+from scalestudy.launch.hosts.connection import Unreachable
+from scalestudy.launch.hosts.messages import HostFacts, HostGpu
 from scalestudy.plugins.engines import collective
+from scalestudy.util.errors import RunError
+
+
+def folder(path):
+    return host_checks.judge_folder("n1", WritableFolder(path=str(path), purpose="cache"))
+
+
+@pytest.mark.parametrize(
+    ("place", "status", "word"),
+    [
+        ("", "pass", "writable"),
+        ("a/b", "pass", "can be made in {0},"),  # judged by where it would be made
+        ("file/cache", "fail", "{0}/file"),
+        ("$SCALESTUDY_NOT_SET/cache", "fail", "a variable is not set"),
+    ],
+)
+def test_a_folder_is_tried_and_left_as_it_was(tmp_path, monkeypatch, place, status, word):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    line = folder(place if place.startswith("$") else tmp_path / place)
+    assert line.status == status and word.format(tmp_path) in line.seen
+    assert bool(line.action) == (status == "fail")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "status"),
+    [
+        ([[0, 1], [2, 3]], "pass"),
+        ([[0, 1, 2, 3]] * 2, "pass"),
+        ([[0, 1]] * 2, "warn"),  # both on the same two cores
+        ([[0], [1, 2, 3]], "warn"),  # one has too few cores
+    ],
+)
+def test_cores_granted_are_held_against_those_asked_for(ranks, status):
+    assert host_checks.judge_cores("n1", ranks=ranks, cpus_per_worker=2).status == status
+
+
+def devices(**changes):
+    values = {"device": "auto", "promised": 0, "gpus": 0, "workers": 2} | changes
+    return host_checks.judge_devices("n1", **values).status
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, "pass"),
+        ({"gpus": 2}, "pass"),
+        ({"gpus": 2, "promised": 2}, "pass"),
+        ({"gpus": 0, "promised": 2}, "fail"),
+        ({"gpus": 1, "promised": 2}, "fail"),
+        ({"gpus": 1}, "fail"),
+        ({"device": "gpu"}, "fail"),
+        ({"device": "cpu", "gpus": 1}, "pass"),
+    ],
+)
+def test_gpus_seen_are_held_against_those_asked_for(changes, status):
+    assert devices(**changes) == status
+
+
+def test_gpus_that_processes_share_count_once():
+    assert host_checks.gpus_of([(1, ["GPU-a"]), (1, ["GPU-b"])]) == 2
+    assert host_checks.gpus_of([(1, ["GPU-a"]), (1, ["GPU-a"])]) == 1
+    assert host_checks.gpus_of([(2, ["GPU-a", "GPU-b"])] * 2) == 2
+    assert host_checks.gpus_of([(1, []), (1, [])]) == 2
+    assert host_checks.gpus_of([(2, []), (2, [])]) == 2
+    assert host_checks.gpus_of([(0, [])]) == 0
+
+
+def test_infiniband_without_its_library_fails(tmp_path):
+    assert host_checks.judge_infiniband("n1", tmp_path) is None
+    (tmp_path / "sys" / "class" / "infiniband" / "mlx5_0").mkdir(parents=True)
+    line = host_checks.judge_infiniband("n1", tmp_path, "libno-such.so.1")
+    assert line.status == "fail" and "mlx5_0" in line.seen and "libno-such.so.1" in line.seen and line.action
+    assert host_checks.judge_infiniband("n1", tmp_path, "libc.so.6").status == "pass"
+
+
+def host_facts(
+    host: str, *, gpu: str = "A100", version: str = scalestudy.__version__, unseen=()
+) -> HostFacts:
+    return HostFacts(host=host, version=version, cores=8, gpus=(HostGpu(name=gpu),) * 2, unseen=unseen)
+
+
+def test_each_difference_is_told_with_the_host_that_has_it():
+    lines = judge_hosts(
+        [
+            ("a", host_facts("a")),
+            ("b", host_facts("b", unseen=("/results/x",))),
+            ("c", host_facts("c", gpu="V100")),
+            ("d", host_facts("d", version="0.0.1")),
+            ("e", Unreachable("e to be reached by SSH", "no route", "Switch it on.")),
+            ("f", RunError("Scalestudy on f", "no such file", "Install it.")),
+        ],
+        {"/results/x": Path("/results")},
+    )
+    problems = {(line.where, line.topic): line.status for line in lines if line.status != "pass"}
+    assert problems == {
+        ("b", "folders"): "fail",
+        ("c", "devices"): "warn",
+        ("d", "versions"): "fail",
+        ("e", "network"): "fail",
+        ("f", "versions"): "fail",
+    }
+    assert all(line.action for line in lines if line.status != "pass")
+
 
 GOOD = {"Python": "3.11.7", "tensorflow-cpu": "2.21.0", "keras": "3.15.1", "horovod": "0.28.1"}
 

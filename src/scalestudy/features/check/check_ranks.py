@@ -1,20 +1,30 @@
-"""A rank's part in a check: inspect its own machine, then run the trials that rank 0 assigns."""
+"""The ranks of a check: start them here or on hosts, inspect their machine, and run the trials of rank 0."""
 
 import contextlib
+import json
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
+from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Point
 from scalestudy.features.check import host_checks
-from scalestudy.features.check.check_report import (
+from scalestudy.features.check.check_files import (
     PLAN_FILE,
+    POLL,
     REPORT_FILE,
+    Assignment,
+    Exchange,
+    Facts,
     Line,
     Plan,
     Report,
@@ -22,24 +32,15 @@ from scalestudy.features.check.check_report import (
     read_report,
     write_plan,
 )
-from scalestudy.features.check.exchange import (
-    POLL,
-    Assignment,
-    Exchange,
-    Facts,
-    RankAnswer,
-    Trial,
-    among,
-    errand,
-    trial_environment,
-)
 from scalestudy.features.check.trials import lead
 from scalestudy.hardware import cores, devices
+from scalestudy.hardware.devices import Gpu
 from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
 from scalestudy.launch.hosts.launcher import reserved
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.workers import ProcessGroup, WorkerProcesses, started_in, worker_commands
-from scalestudy.plugins.engines import collective, engine_traits
+from scalestudy.measure.bandwidth import largest, repeats
+from scalestudy.plugins.engines import Collective, EngineTraits, collective, engine_traits
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError
 from scalestudy.util.files import write_atomically
@@ -125,10 +126,18 @@ def run(path: Path, placement: Placement) -> int:
 
 
 class _Rank:
+    """One process of a check. Each trial runs in a child process, which can be ended if it stalls.
+
+    A child that is done stays until the next assignment, since other ranks may still read from it. It belongs
+    to the process group of this process, so that a signal to the group ends it too.
+    """
+
     def __init__(self, exchange: Exchange, plan: Plan, placement: Placement) -> None:
         self._exchange, self._plan, self._placement = exchange, plan, placement
         self._engine = engine_traits(plan.engine)
-        self._trial: Trial | None = None
+        self._trial: subprocess.Popen[bytes] | None = None
+        self._number = 0
+        self._variables: Mapping[str, str] = {}
         self._gpus, self._uuids = devices.gpus(), devices.visible_uuids(os.environ)
         self._device = "gpu" if plan.device != "cpu" and self._gpus else "cpu"
 
@@ -161,28 +170,29 @@ class _Rank:
 
     def follow(self) -> None:
         """Carry out the assignments of rank 0 until the last."""
-        number, since = 0, time.monotonic()
+        since = time.monotonic()
         while time.monotonic() - since < PATIENCE:
-            assignment = self._exchange.assignment(number)
+            assignment = self._exchange.assignment(self._number)
             if assignment is None:
+                self._report_end()
                 time.sleep(POLL)
                 continue
-            if assignment.kind == "end":
+            self.end_trial()  # an assignment follows only after the previous one's trials have ended
+            if not assignment.groups:
                 return
             group = next((group for group in assignment.groups if self._placement.rank in group), None)
             if group is not None:
-                self._exchange.answer(number, self._try(assignment, group))
-            number, since = number + 1, time.monotonic()
+                self._start(assignment, group)
+            self._number, since = self._number + 1, time.monotonic()
         raise RunError(
             f"an assignment from rank 0 within {PATIENCE:.0f} s",
-            f"none after assignment {number - 1}",
+            f"none after assignment {self._number - 1}",
             "See rank 0's log, and check that all nodes share the check's folder.",
         )
 
-    def _try(self, assignment: Assignment, group: tuple[int, ...]) -> RankAnswer:
-        self.end_trial()  # an assignment follows only after all answers to the previous one
-        rank, engine, gpus = self._placement.rank, self._engine, devices.visible_gpus(os.environ)
-        way = None if assignment.kind == "build" else collective(assignment.collective)
+    def _start(self, assignment: Assignment, group: Sequence[int]) -> None:
+        number, rank, gpus = assignment.number, self._placement.rank, devices.visible_gpus(os.environ)
+        way = collective(assignment.collective) if assignment.collective else None
         device = "cpu" if way is not None and way.device == "cpu" else self._device
         place = among(self._placement, group)
         what = errand(
@@ -190,29 +200,112 @@ class _Rank:
             place,
             device=device,
             sizes=assignment.sizes,
-            events=self._exchange.events(assignment.number, rank),
+            events=self._exchange.events_path(number, rank),
             memory=min((gpu.memory for gpu in gpus if gpu.memory), default=None),
         )
         local_rank = self._placement.gpu_place(self._gpus)
-        variables = trial_environment(
-            way, engine, place, os.environ, device=device, local_rank=local_rank, gpus=gpus
+        self._variables = trial_environment(
+            way, self._engine, place, os.environ, device=device, local_rank=local_rank, gpus=gpus
         )
-        log = self._exchange.folder / "logs" / f"trial-{assignment.number}-rank-{rank}.log"
-        self._trial = Trial(engine.trial_module, what, variables, log)
-        answer = self._trial.answer(rank, assignment.limit)
-        build = answer.build
-        if (
-            build
-            and self._device == "gpu"
-            and build["gpus"] < host_checks.shown_at_once(self._gpus, self._uuids)
-        ):
-            reason = engine.why_no_gpus(variables) if build["cuda"] else None
-            name = f"{engine.label} {build[engine.name]}"
-            build["no_gpus"] = why_not_listed(Build(name, build["cuda"]), reason)
-        return answer
+        self._exchange.append_event(number, rank, step="begun")
+        log = self._exchange.log(number, rank)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "ab") as output:
+            self._trial = subprocess.Popen(
+                [sys.executable, "-P", "-m", self._engine.trial_module, json.dumps(what)],
+                env=self._variables,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def _report_end(self) -> None:
+        """Report the exit code of the trial once it has ended, and for a build also why it sees no GPU."""
+        trial = self._trial
+        if trial is None or (code := trial.poll()) is None:
+            return
+        number, rank = self._number - 1, self._placement.rank
+        built = next((e for e in self._exchange.events(number, rank) if e["step"] == "built"), None)
+        shown = host_checks.shown_at_once(self._gpus, self._uuids) if self._device == "gpu" else 0
+        if built and built["gpus"] < shown:
+            reason = self._engine.why_no_gpus(self._variables) if built["cuda"] else None
+            name = f"{self._engine.label} {built[self._engine.name]}"
+            why = why_not_listed(Build(name, built["cuda"]), reason)
+            self._exchange.append_event(number, rank, **built, no_gpus=why)
+        self.end_trial()
+        self._exchange.append_event(number, rank, step="ended", code=code)
 
     def end_trial(self) -> None:
-        """End the process of the current trial, if any."""
-        if self._trial is not None:
-            self._trial.end()
-            self._trial = None
+        """Kill the process of the current trial, if any, and wait for it."""
+        trial, self._trial = self._trial, None
+        if trial is not None:
+            trial.kill()
+            with contextlib.suppress(BrokenPipeError):
+                trial.communicate()
+
+
+def among(placement: Placement, ranks: Sequence[int]) -> Placement:
+    """Return the placement of a rank within a group of ranks."""
+    hosts = tuple(placement.hosts[rank] for rank in ranks)
+    rank = ranks.index(placement.rank)
+    local = [index for index, host in enumerate(hosts) if host == hosts[rank]]
+    nodes = list(dict.fromkeys(hosts))
+    return Placement(
+        rank,
+        len(ranks),
+        local.index(rank),
+        len(local),
+        nodes.index(hosts[rank]),
+        hosts,
+        placement.source,
+        placement.port,
+    )
+
+
+def trial_environment(
+    way: Collective | None,
+    engine: EngineTraits,
+    placement: Placement,
+    variables: Mapping[str, str],
+    *,
+    device: str,
+    local_rank: int,
+    gpus: Sequence[Gpu] = (),
+) -> dict[str, str]:
+    """Return the variables of a trial's process. Without a collective, the trial only reports the build.
+
+    `placement` is the placement in the group, `local_rank` the index of this rank's GPU among the visible
+    ones, and `gpus` the GPUs that it may use according to NVML.
+    """
+    shown: Sequence[str] | None = ()
+    if device != "cpu":
+        # For its build report, the framework must see all GPUs.
+        shown = None if way is None else own_gpus(variables, gpus, local_rank=local_rank)
+    rendezvous = None if way is None else way.rendezvous
+    changes = process_environment(variables, engine, gpus=shown, rendezvous=rendezvous, placement=placement)
+    return changes.applied(variables) | {"PYTHONUNBUFFERED": "1"}
+
+
+def errand(
+    way: Collective | None,
+    placement: Placement,
+    *,
+    device: str,
+    sizes: Sequence[int],
+    events: Path,
+    memory: int | None = None,
+) -> dict[str, Any]:
+    """Return the task of a trial's process; see the module `EngineTraits.trial_module`."""
+    source = placement.source
+    if way is not None and way.rendezvous and way.rendezvous.launcher:
+        # With Gloo, processes meet at rank 0 even under mpirun; with MPI, mpirun connects them.
+        source = way.launcher or "check"
+    return {
+        "collective": None if way is None else way.name,
+        "placement": asdict(replace(placement, source=source)),
+        "device": device,
+        "sizes": list(sizes),
+        "largest": largest(device, memory),
+        "repeats": [repeats(size, device) for size in sizes],
+        "events": str(events),
+    }

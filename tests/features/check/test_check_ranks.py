@@ -4,6 +4,7 @@ tests/slurm/test_check.py has real collectives that stall because two nodes cann
 """
 
 import contextlib
+import json
 import os
 import threading
 import time
@@ -13,11 +14,13 @@ import psutil
 import pytest
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.tensorflow.traits import TensorFlowTraits
-from scalestudy.features.check.check_report import TOPICS, Plan, WritableFolder, read_report, write_plan
-from scalestudy.features.check.rank import check_here, run
+from scalestudy.engines.tensorflow.traits import ENGINE, TensorFlowTraits
+from scalestudy.features.check.check_files import TOPICS, Plan, WritableFolder, read_report, write_plan
+from scalestudy.features.check.check_ranks import among, check_here, errand, run, trial_environment
+from scalestudy.hardware.devices import Gpu
 from scalestudy.launch.local import reserve
 from scalestudy.launch.local.workers import WorkerProcesses, worker_command
+from scalestudy.plugins.engines import collective
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError
 
@@ -113,6 +116,55 @@ def test_a_rank_that_stops_answering_is_named(tmp_path):
     assert left_behind(tmp_path) == []
 
 
+HOSTS = ("n1", "n1", "n2", "n2")
+
+
+def placement(rank, source="slurm"):
+    return Placement(rank, 4, rank % 2, 2, rank // 2, HOSTS, source, 20000)
+
+
+def test_a_group_of_some_ranks_is_a_placement_of_its_own():
+    found = among(placement(3), [1, 2, 3])
+    assert (found.rank, found.size, found.local_rank, found.local_size, found.node_rank) == (2, 3, 1, 2, 1)
+    assert found.hosts == ("n1", "n2", "n2") and found.port == 20000
+
+
+def variables(name="ring", device="cpu", gpus=(), **changes):
+    base = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"} | changes
+    tried = None if name == "build" else collective(name)
+    return trial_environment(tried, ENGINE, placement(3), base, device=device, local_rank=1, gpus=gpus)
+
+
+def test_proxies_are_unset_and_tf_config_names_the_workers_where_it_is_used():
+    environment = variables()
+    assert "HTTPS_PROXY" not in environment and environment["PATH"] == "/bin"
+    assert json.loads(environment["TF_CONFIG"])["cluster"]["worker"][2:] == ["n2:20000", "n2:20001"]
+    assert "TF_CONFIG" not in variables("horovod-gloo")
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "visible", "gpus", "shown"),
+    [
+        ("ring", "gpu", "", (), "1"),
+        ("ring", "gpu", "4,5", (), "5"),
+        ("ring", "gpu", "GPU-x", (), "GPU-x"),
+        ("build", "gpu", "0,1", (), "0,1"),  # the build is queried with all GPUs visible
+        ("ring", "cpu", "0,1", (), "-1"),
+        ("nccl", "gpu", "4,5", [Gpu(4, "GPU-a", "H100"), Gpu(5, "GPU-b", "H100")], "GPU-b"),  # by UUID
+    ],
+)
+def test_each_rank_takes_its_own_gpu(name, device, visible, gpus, shown):
+    assert variables(name, device, gpus, CUDA_VISIBLE_DEVICES=visible)["CUDA_VISIBLE_DEVICES"] == shown
+
+
+def test_only_horovod_by_mpi_meets_as_mpirun_says(tmp_path):
+    def source(name):
+        what = errand(collective(name), placement(0, "openmpi"), device="cpu", sizes=(), events=tmp_path)
+        return what["placement"]["source"]
+
+    assert source("horovod-mpi") == "openmpi" and source("horovod-gloo") != "openmpi"
+
+
 SIZE = 3
 STAND_IN = """
 import json, os, pathlib, signal, sys, time
@@ -157,8 +209,10 @@ def report(tmp_path, monkeypatch):
     folder = tmp_path / "check"
     write_plan(folder, Plan(workers=SIZE, sizes=(1024,), limit=3, needs=("auto",), skip=skip))
     with reserve.ports(SIZE + 2) as port, ThreadPoolExecutor(SIZE) as pool:
-        hosts = ("localhost",) * SIZE
-        ranks = [Placement(rank, SIZE, rank, SIZE, 0, hosts, "torchrun", port) for rank in range(SIZE)]
+        ranks = [
+            Placement(rank, SIZE, rank, SIZE, 0, ("localhost",) * SIZE, "torchrun", port)
+            for rank in range(SIZE)
+        ]
         assert list(pool.map(lambda placement: run(folder, placement), ranks)) == [0] * SIZE
     return read_report(folder)
 

@@ -1,0 +1,376 @@
+"""The files of a check: its plan (`check.json`), its report (`report.json`), and what its ranks exchange.
+
+Ranks communicate through files, without open ports, since the network between them is what is checked:
+
+ranks/R.json               what rank R found on its own
+assignments/K.json         assignment K of rank 0
+events/K-R.jsonl           progress of rank R's process for assignment K, and how it ended
+logs/trial-K-rank-R.log    output of this process
+progress                   current activity, for display
+"""
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+from pydantic import Field, ValidationError
+
+from scalestudy.config.settings import StrictModel
+from scalestudy.measure.bandwidth import SIZES
+from scalestudy.plugins.engines import DEFAULT
+from scalestudy.store.records import Record
+from scalestudy.util.errors import RunError
+from scalestudy.util.files import write_atomically
+
+PLAN_FILE, REPORT_FILE = "check.json", "report.json"
+REPORT_SCHEMA: Literal[3] = 3
+POLL = 0.1
+TAIL_LINES = 30
+STEPS = {"": "joining", "begun": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing"}
+"""Current step of a trial, by its last event."""
+Status = Literal["pass", "warn", "fail"]
+Topic = Literal[
+    "versions",
+    "site",
+    "slurm",
+    "folders",
+    "devices",
+    "cores",
+    "network",
+    "ranks",
+    "builds",
+    "collectives",
+    "bandwidth",
+]
+TOPICS: tuple[Topic, ...] = get_args(Topic)
+QUEUE_TOPIC: Topic = "slurm"
+"""Topic for the queue's answer about the study's jobs."""
+State = Literal["done", "stalled", "failed"]
+"""How a trial ended."""
+Content = TypeVar("Content", bound=Record)
+
+
+class Line(Record):
+    """The result of one check."""
+
+    topic: Topic
+    status: Status
+    where: str
+    """Host, pair of hosts, or "here"."""
+    seen: str
+    action: str = ""
+    """What to do; empty only if the check passed."""
+
+
+class AllReduce(Record):
+    """The time of an all-reduce for one message size and collective, with the definitions of nccl-tests."""
+
+    collective: str
+    ranks: int
+    bytes: int
+    seconds: float
+    """Seconds per sum (for small messages, the latency): median of calls of several sums, mean of ranks."""
+    algorithm_bandwidth: float
+    """Bytes per second: S / t."""
+    bus_bandwidth: float
+    """Bytes per second: (S / t) × 2(n − 1) / n."""
+    hosts: int | None = None
+    """Number of hosts of the ranks."""
+
+
+class Report(Record):
+    """All lines of a check."""
+
+    schema_version: Literal[3] = REPORT_SCHEMA
+    lines: tuple[Line, ...] = ()
+    bandwidth: tuple[AllReduce, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether any line has the status "fail"."""
+        return any(line.status == "fail" for line in self.lines)
+
+    @property
+    def verdict(self) -> str:
+        """Summary in one sentence."""
+        count = {status: sum(line.status == status for line in self.lines) for status in get_args(Status)}
+        numbers = f"{count['pass']} passed, {count['warn']} warnings, {count['fail']} failed"
+        return f"{'Not ready' if self.failed else 'Ready'}: {numbers}."
+
+    def joined(self, other: "Report") -> "Report":
+        """Return this report followed by another."""
+        return Report(lines=self.lines + other.lines, bandwidth=self.bandwidth + other.bandwidth)
+
+
+def passed(topic: Topic, where: str, seen: str) -> Line:
+    """Return a line that requires no action."""
+    return Line(topic=topic, status="pass", where=where, seen=seen)
+
+
+def warned(topic: Topic, where: str, seen: str, action: str) -> Line:
+    """Return a line about a problem that does not prevent the study from running."""
+    return Line(topic=topic, status="warn", where=where, seen=seen, action=action)
+
+
+def failed(topic: Topic, where: str, seen: str, action: str) -> Line:
+    """Return a line about a problem that prevents the study from running."""
+    return Line(topic=topic, status="fail", where=where, seen=seen, action=action)
+
+
+def merged(lines: Iterable[Line]) -> list[Line]:
+    """Sort lines by topic, and merge equal lines of several hosts."""
+    places: dict[Line, dict[str, None]] = {}
+    for line in lines:
+        places.setdefault(line.model_copy(update={"where": ""}), {})[line.where] = None
+    together = [line.model_copy(update={"where": _listed(list(where))}) for line, where in places.items()]
+    return sorted(together, key=lambda line: TOPICS.index(line.topic))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+
+
+class WritableFolder(StrictModel):
+    """A folder that the study will write to."""
+
+    path: str
+    """Absolute path; may contain `~` and $VARIABLES of the node."""
+    purpose: str
+
+
+class Plan(StrictModel):
+    """The plan that every rank follows. Limits are in seconds; anything slower counts as stalled."""
+
+    schema_version: Literal[3] = REPORT_SCHEMA
+    engine: str = DEFAULT
+    """Engine whose processes are tried."""
+    workers: Annotated[int, Field(gt=0)]
+    device: Literal["auto", "cpu", "gpu"] = "auto"
+    gpus_per_node: int = 0
+    """Number of GPUs per node that the site states; 0 if it states none."""
+    cpus_per_worker: Annotated[int, Field(gt=0)] = 1
+    needs: tuple[str, ...] | None = None
+    """What the study's collectives must support, as in `Collective.needs`. None without a study: then every
+    collective that does not work is a failure."""
+    libraries: tuple[str, ...] = ()
+    """Libraries that the study's strategies need in addition to the engine."""
+    folders: tuple[WritableFolder, ...] = ()
+    skip: tuple[Topic, ...] = ()
+    sizes: tuple[int, ...] = SIZES
+    """Message sizes in bytes."""
+    start_limit: float = 120.0
+    """Limit for a rank to appear, and for the first import of a framework."""
+    limit: float = 60.0
+    """Limit between two events of a collective."""
+    slack: float = 15.0
+    """Extra time for a rank to notice an assignment."""
+
+    def wants(self, topic: Topic) -> bool:
+        """Return whether a topic is checked."""
+        return topic not in self.skip
+
+
+class Facts(Record):
+    """Properties that a rank found on its own."""
+
+    rank: int
+    host: str
+    """Host name, from `socket.gethostname`."""
+    local_rank: int
+    cpus: tuple[int, ...]
+    gpus: int
+    """Number of visible GPUs."""
+    uuids: tuple[str, ...] = ()
+    """UUIDs of these GPUs, if NVML reports them."""
+    no_gpus: tuple[str, str] | None = None
+    """Why no GPU is visible, and what to do; None if there are GPUs or none are wanted."""
+    lines: tuple[Line, ...] = ()
+
+
+class Assignment(Record):
+    """A trial for groups of ranks, which share no rank; without groups, the end of the check."""
+
+    number: int
+    groups: tuple[tuple[int, ...], ...] = ()
+    collective: str | None = None
+    """Name of the collective to try; None to report only how the framework was built."""
+    sizes: tuple[int, ...] = ()
+
+
+class RankAnswer(Record):
+    """How a rank's trial ended."""
+
+    rank: int
+    state: State
+    step: str = ""
+    """Last step of its trial."""
+    seconds: dict[int, float] = Field(default_factory=dict)
+    """Seconds of a sum by message size in bytes."""
+    tail: list[str] = Field(default_factory=list)
+    """Last lines of its log, unless the state is "done"."""
+    build: dict[str, Any] | None = None
+    """How the framework and its libraries were built."""
+
+
+class Exchange:
+    """What the ranks of a check exchange, in its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def facts_path(self, rank: int) -> Path:
+        """Return the path of a rank's facts."""
+        return self.folder / "ranks" / f"{rank}.json"
+
+    def write_facts(self, facts: Facts) -> None:
+        """Write what this rank found."""
+        _write(self.facts_path(facts.rank), facts)
+
+    def facts(self, size: int, limit: float) -> dict[int, Facts]:
+        """Return the facts of the ranks that write them within `limit` seconds."""
+        deadline = time.monotonic() + limit
+        records: dict[int, Facts] = {}
+        while True:
+            for rank in set(range(size)) - set(records):
+                if facts := _read(self.facts_path(rank), Facts):
+                    records[rank] = facts
+            if len(records) == size or time.monotonic() > deadline:
+                return records
+            time.sleep(POLL)
+
+    def tell(self, text: str) -> None:
+        """Write the current activity, for display."""
+        write_atomically(self.folder / "progress", text, durable=False)
+
+    def progress(self) -> str:
+        """Return the current activity."""
+        try:
+            return (self.folder / "progress").read_text()
+        except OSError:
+            return "starting"
+
+    def assign(self, assignment: Assignment) -> None:
+        """Write an assignment."""
+        _write(self._assignment(assignment.number), assignment)
+
+    def assignment(self, number: int) -> Assignment | None:
+        """Return the assignment with this number; None if there is none yet."""
+        return _read(self._assignment(number), Assignment)
+
+    def _assignment(self, number: int) -> Path:
+        return self.folder / "assignments" / f"{number}.json"
+
+    def events_path(self, number: int, rank: int) -> Path:
+        """Return the file to which a rank's trial appends its events as lines of JSON."""
+        return self.folder / "events" / f"{number}-{rank}.jsonl"
+
+    def log(self, number: int, rank: int) -> Path:
+        """Return the log of a rank's trial."""
+        return self.folder / "logs" / f"trial-{number}-rank-{rank}.log"
+
+    def append_event(self, number: int, rank: int, **event: Any) -> None:
+        """Append an event of a rank's trial."""
+        path = self.events_path(number, rank)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "a") as file:
+            file.write(json.dumps(event) + "\n")
+
+    def events(self, number: int, rank: int) -> list[dict[str, Any]]:
+        """Return the events of a rank's trial so far."""
+        try:
+            lines = self.events_path(number, rank).read_text().splitlines(keepends=True)
+        except OSError:
+            return []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def answers(
+        self, number: int, ranks: Sequence[int], limit: float, slack: float = 0.0
+    ) -> dict[int, RankAnswer]:
+        """Wait for the trials of an assignment, and return how they ended, by rank.
+
+        A trial has stalled if no event follows another within `limit` seconds. A rank that does not even
+        begin within `slack` seconds more has stopped responding: it is left out.
+        """
+        began = time.monotonic()
+        heard = dict.fromkeys(ranks, (0, began))
+        answers: dict[int, RankAnswer] = {}
+        while heard:
+            for rank, (count, since) in list(heard.items()):
+                events, now = self.events(number, rank), time.monotonic()
+                last = events[-1] if events else {}
+                if len(events) > count:
+                    heard[rank] = (len(events), now)
+                if last.get("step") == "done" or last.get("code") == 0:
+                    answers[rank] = self._answer(number, rank, "done", events)
+                elif "code" in last:
+                    answers[rank] = self._answer(number, rank, "failed", events)
+                elif events and len(events) == count and now - since > limit:
+                    answers[rank] = self._answer(number, rank, "stalled", events)
+                elif events or now - began <= limit + slack:
+                    continue
+                del heard[rank]
+            time.sleep(POLL if heard else 0)
+        return answers
+
+    def _answer(
+        self,
+        number: int,
+        rank: int,
+        state: Literal["done", "stalled", "failed"],
+        events: list[dict[str, Any]],
+    ) -> RankAnswer:
+        steps = [event["step"] for event in events if event["step"] != "ended"]
+        return RankAnswer(
+            rank=rank,
+            state=state,
+            step=STEPS.get(steps[-1], steps[-1]),
+            seconds={event["bytes"]: event["seconds"] for event in events if event["step"] == "timed"},
+            tail=[] if state == "done" else _tail(self.log(number, rank))[-TAIL_LINES:],
+            build=next((event for event in reversed(events) if event["step"] == "built"), None),
+        )
+
+
+def _write(path: Path, content: Record) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content.model_dump_json(), durable=False)  # only this check needs it
+
+
+def _read(path: Path, content: type[Content]) -> Content | None:
+    try:
+        return content.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _tail(log: Path) -> list[str]:
+    """Return the lines of a log that are not empty; none if it cannot be read."""
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+    return [line.rstrip() for line in lines if line.strip()]
+
+
+def write_plan(folder: Path, plan: Plan) -> None:
+    """Write the plan to the file that the workers read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / PLAN_FILE, plan.model_dump_json(indent=1))
+
+
+def read_report(folder: Path) -> Report:
+    """Read the report of a finished check; raises `RunError` if it is missing or invalid."""
+    file, logs = folder / REPORT_FILE, folder / "logs"
+    try:
+        return Report.model_validate_json(file.read_bytes())
+    except OSError:
+        last = {name: lines[-1] for name in ("rank-0.log", "job.log") if (lines := _tail(logs / name))}
+        seen = next((f"none; the last of {name}: {line}" for name, line in last.items()), "none, and no logs")
+        raise RunError(f"a report in {file}", seen, f"Look at the logs in {logs}.") from None
+    except ValueError as error:
+        raise RunError(
+            f"a report of schema version {REPORT_SCHEMA} in {file}",
+            str(error).splitlines()[0],
+            "Another version of Scalestudy wrote it. Run the check again.",
+        ) from error
