@@ -82,7 +82,6 @@ if ! [ -e "$stamp" ]; then
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r "$lock"
   rm -f "$venv"/.installed-* "$venv/.commit"
   touch "$stamp"
-  rm -f "$venv/scalestudy-environment.json"
 fi
 # PyTorch is pinned by version, not by hash: its builds for CPUs and for CUDA share the version, and an index has
 # one or the other. A build with CUDA installs CUDA's packages (gigabytes), and works on CPUs, too.
@@ -94,7 +93,6 @@ if { [ "$torch" != 0 ] || [ "$device" = torch-cpu ]; } && [ -z "$alone" ] && ! [
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$version"
   rm -f "$venv"/.torch-*
   touch "$stamp"
-  rm -f "$venv/scalestudy-environment.json"
 fi
 # The version comes from the commit, so the package is installed again after a new commit.
 commit=$(git describe --tags --always 2>/dev/null || echo none)
@@ -109,16 +107,12 @@ if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'from scalestudy.engines.t
   need 'command -v g++' g++ || missing+=("a C++ compiler (g++)")
   need 'command -v cmake' cmake || missing+=("cmake")
   if [ ${#missing[@]} = 0 ]; then
-    rm -f "$venv/scalestudy-environment.json"
     [ "$device" = cpu ] || export HOROVOD_GPU_OPERATIONS=${HOROVOD_GPU_OPERATIONS-NCCL}
     environments/build-horovod.sh "$venv" || say "Horovod could not be built; everything else works. The log above says why."
   else
     say "Horovod is left out: missing ${missing[*]}. Everything else works; after installing them: environments/build-horovod.sh $venv"
   fi
 fi
-# Record the builds for the runs.
-[ -e "$venv/scalestudy-environment.json" ] || "$venv/bin/scalestudy" check "$venv" --environment --record >/dev/null ||
-  say "what was built could not be recorded; the line above says why"
 say "ready: $venv/bin/scalestudy"
 if [ "$torch" != 0 ] && [ "$alone" = torch ]; then
   TORCH=0 DEVICE=torch-gpu VENV=$venv-torch environments/setup.sh

@@ -62,7 +62,7 @@ GROUPS = {
         "features/check/*.py",
         "launch/local/test_run.py",
         "plugins/*.py",
-        "cli/test_check.py",
+        "cli/test_machine_commands.py",
         "app/*.py",
     ),
     "package": ("test_package.py",),

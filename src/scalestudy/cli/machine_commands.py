@@ -10,15 +10,14 @@ import typer
 
 from scalestudy.cli.help import CommandGroup
 from scalestudy.cli.options import AnswerOption, ForceOption
-from scalestudy.cli.printing import err, out, write_new, writing
+from scalestudy.cli.printing import err, out, write_new
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import refuse_target
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scalestudy.features.check.check_report import AllReduce, Report
-    from scalestudy.hardware.installed import Built
+    from scalestudy.features.check.check_files import AllReduce, Report
 
 
 STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red"}
@@ -64,9 +63,6 @@ def check(
     environment: Annotated[
         bool, typer.Option("--environment", help="Show the versions in an environment instead.")
     ] = False,
-    record: Annotated[
-        bool, typer.Option("--record", help="Read and record them again (with --environment).")
-    ] = False,
     strategies: Annotated[
         bool,
         typer.Option("--strategies", help="List all strategies, and whether they can be used here."),
@@ -82,7 +78,7 @@ def check(
     if strategies:
         return _print_strategies(form)
     if environment:
-        return print_environment(None if what is None else Path(what), record=record, form=form)
+        return _print_environment(Path(what or sys.prefix).expanduser(), form)
     from scalestudy.features.check.check import CheckOptions
     from scalestudy.features.check.check import check as run_check
 
@@ -122,7 +118,7 @@ def _lines(report: "Report") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from scalestudy.features.check.check_report import merged
+    from scalestudy.features.check.check_files import merged
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("", "What", "Where", "Seen, and what to do"):
@@ -182,12 +178,17 @@ OF_CUDA = ("nvidia-nccl-", "nvidia-cudnn-", "nvidia-cuda-runtime")
 """Prefixes of the CUDA packages that are shown."""
 
 
-def print_environment(path: Path | None, *, record: bool, form: str) -> None:
-    """Print the versions in an environment (by default this one), and its id in records."""
+def _print_environment(prefix: Path, form: Literal["table", "json"]) -> None:
+    """Print the versions in an environment, and its id in records.
+
+    Raises:
+        UserError: The folder has no environment with Scalestudy.
+    """
+    from scalestudy.hardware.installed import describe, describe_other
     from scalestudy.plugins.engines import engine_names, engine_traits
 
-    prefix = Path(sys.prefix) if path is None else path.expanduser()
-    built = _record(prefix, record=record)
+    here = prefix.resolve() == Path(sys.prefix).resolve()
+    built = describe() if here else describe_other(prefix)
     if form == "json":
         print(built.model_dump_json(indent=1))
         return
@@ -206,28 +207,6 @@ def print_environment(path: Path | None, *, record: bool, form: str) -> None:
     for name, value in shown.items():
         if value:
             print(f"{name:<11} {_flat(value)}")
-
-
-def _record(prefix: Path, *, record: bool) -> "Built":
-    """Contents of an environment: its record if still correct, else its current contents.
-
-    Raises:
-        UserError: The folder has no environment with Scalestudy, or cannot be written.
-    """
-    from scalestudy.hardware.installed import RECORD_FILE, describe, describe_other, read_record
-    from scalestudy.util.files import write_atomically
-
-    here = prefix.resolve() == Path(sys.prefix).resolve()
-    now = describe(builds=record) if here else describe_other(prefix, builds=record)
-    if record:
-        with writing(prefix / RECORD_FILE):
-            write_atomically(prefix / RECORD_FILE, now.model_dump_json(indent=1) + "\n")
-        return now
-    stored = read_record(prefix)
-    if stored is None or stored.id != now.id:
-        return now
-    # The id does not cover Scalestudy's own commit, and the folder may have been renamed.
-    return stored.model_copy(update={"packages": now.packages, "prefix": now.prefix})
 
 
 def _flat(value: Any) -> str:

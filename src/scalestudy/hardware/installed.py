@@ -1,23 +1,20 @@
-"""The software environment: its packages, its short id, and the record that `check --environment` shows.
+"""The software environment: its packages, its short id, and the description that `check --environment` shows.
 
-`python -m scalestudy.hardware.installed [--builds]` prints the record. With `--builds`, it imports the
-framework in a separate process to find out how it and its libraries were built.
+`python -m scalestudy.hardware.installed` prints this description; nothing is imported for it.
 """
 
 import datetime
 import hashlib
-import json
 import os
 import platform
 import re
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -25,8 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from scalestudy.hardware.cores import cpu_model
 from scalestudy.hardware.devices import read_gpus
 from scalestudy.hardware.nvml import driver_version
-from scalestudy.hardware.shadowing import library_path
-from scalestudy.plugins.engines import engine_names, engine_traits, installed_engine
+from scalestudy.plugins.engines import engine_names, engine_traits
 from scalestudy.util import modules
 from scalestudy.util.errors import UserError
 
@@ -92,13 +88,12 @@ def container_image(variables: Mapping[str, str]) -> str | None:
     return "a Charliecloud image" if variables.get("CH_RUNNING") else None
 
 
-RECORD_FILE = "scalestudy-environment.json"
-LIMIT = 300.0
-"""Seconds that the first import of a framework from a slow file system may take."""
+LIMIT = 600.0
+"""Seconds that the start of Python on a slow file system may take."""
 
 
 class Built(BaseModel):
-    """`scalestudy-environment.json` in an environment's folder: what `check --environment` shows."""
+    """What `check --environment` shows of an environment."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
 
@@ -109,11 +104,9 @@ class Built(BaseModel):
     """Container image, or folder of the virtual environment."""
     prefix: str
     recorded: str
-    """Time of the record, ISO 8601 in UTC."""
+    """Time of the description, ISO 8601 in UTC."""
     python: str
     packages: dict[str, str]
-    builds: dict[str, Any] = {}
-    """How the framework (CUDA, cuDNN) and Horovod (Gloo, MPI, NCCL) were built; empty if not queried."""
     build_ids: dict[str, str] = {}
     """Id of each engine's build, which distinguishes builds of one version: the key of Horovod's wheel."""
     modules: tuple[str, ...] = ()
@@ -126,8 +119,8 @@ class Built(BaseModel):
     container: str | None = None
 
 
-def describe(*, builds: bool) -> Built:
-    """Describe the environment of this Python; with `builds`, also how the framework was built."""
+def describe() -> Built:
+    """Describe the environment of this Python."""
     return Built(
         id=environment_id(),
         name=environment_name(),
@@ -135,7 +128,6 @@ def describe(*, builds: bool) -> Built:
         recorded=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         python=platform.python_version(),
         packages=packages(),
-        builds=_builds() if builds else {},
         build_ids=_build_ids(),
         modules=tuple(filter(None, os.environ.get("LOADEDMODULES", "").split(":"))),
         host=socket.gethostname(),
@@ -147,7 +139,7 @@ def describe(*, builds: bool) -> Built:
     )
 
 
-def describe_other(prefix: Path, *, builds: bool, variables: Mapping[str, str] | None = None) -> Built:
+def describe_other(prefix: Path, variables: Mapping[str, str] | None = None) -> Built:
     """Describe the environment in a folder with its own Python, run with `variables` (None: this process's).
 
     Raises:
@@ -160,13 +152,13 @@ def describe_other(prefix: Path, *, builds: bool, variables: Mapping[str, str] |
             f"{prefix}, which has no bin/python",
             "Build one with environments/venv.sh.",
         )
-    command = [str(python), "-P", "-m", modules.DESCRIBE_ENVIRONMENT, *(["--builds"] if builds else [])]
+    command = [str(python), "-P", "-m", modules.DESCRIBE_ENVIRONMENT]
     done = subprocess.run(
         command,
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=2 * LIMIT,
+        timeout=LIMIT,
         check=False,
         env=variables,
     )
@@ -181,41 +173,5 @@ def describe_other(prefix: Path, *, builds: bool, variables: Mapping[str, str] |
         ) from error
 
 
-def read_record(prefix: Path) -> Built | None:
-    """Read the record in an environment's folder; None if there is no valid one."""
-    try:
-        return Built.model_validate_json((prefix / RECORD_FILE).read_bytes())
-    except (OSError, ValidationError):
-        return None
-
-
-def _builds() -> Mapping[str, Any]:
-    engine = engine_traits(installed_engine())
-    if engine.missing_software() or not engine.trial_module:
-        return {}
-    with tempfile.TemporaryDirectory(prefix="scalestudy-env-") as folder:
-        events = Path(folder) / "events"
-        errand = json.dumps({"collective": None, "events": str(events)})
-        try:
-            done = subprocess.run(
-                [sys.executable, "-P", "-m", engine.trial_module, errand],
-                env=library_path(os.environ).applied(os.environ),  # the same libraries as in workers
-                capture_output=True,
-                text=True,
-                stdin=subprocess.DEVNULL,
-                timeout=LIMIT,
-                check=False,
-            )
-            answer: dict[str, Any] = json.loads(events.read_text())
-        except subprocess.TimeoutExpired:
-            return {"error": f"{engine.label} was not imported within {LIMIT:.0f} s"}
-        except (OSError, json.JSONDecodeError):
-            return {
-                "error": (done.stderr.strip().splitlines() or [f"{engine.label} could not be imported"])[-1]
-            }
-    unwanted = ("step", "seconds")
-    return {key: value for key, value in answer.items() if key not in unwanted and value is not None}
-
-
 if __name__ == "__main__":
-    print(describe(builds="--builds" in sys.argv[1:]).model_dump_json(indent=1))
+    print(describe().model_dump_json(indent=1))

@@ -81,7 +81,7 @@ def _missing_there(
     if not startable and not starts(folder):
         return None
     try:
-        built = describe_other(Path(folder), builds=False, variables=variables_of(folder, os.environ))
+        built = describe_other(Path(folder), variables_of(folder, os.environ))
     except UserError as error:
         return UserError(f"{error.expected}, in {key}", error.received, error.action)
     return _lacking(engine, built, folder, libraries, key)

@@ -1,3 +1,5 @@
+"""What the listener prints, in a terminal and without one."""
+
 from io import StringIO
 from pathlib import Path
 
@@ -31,3 +33,12 @@ def test_in_a_terminal_the_table_follows_and_stays(study: Path, launcher) -> Non
     assert "start-up" in text
     assert "1/2" in text
     assert "2 points: 2 done" in text.splitlines()[-2]
+
+
+def test_bars_leave_nothing_in_a_log(capsys):
+    terminal = Terminal()
+    with terminal.progress("Predicting", 2) as on_progress:
+        on_progress(2)
+    with terminal.progress("Fetching weights", unit="bytes") as on_bytes:
+        on_bytes(1, None)
+    assert capsys.readouterr().err == ""
