@@ -15,6 +15,7 @@ from scalestudy.cli import (
     study_commands,
 )
 from scalestudy.cli.help import OVERVIEW, CommandGroup, epilog
+from scalestudy.cli.options import option
 from scalestudy.util.errors import explained
 
 GROUPS = {
@@ -75,7 +76,7 @@ for prefix, group in {"": app, **{f"{name} ": group for name, group in NAMED.ite
 
 
 @app.callback(invoke_without_command=True)
-def _options(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def _options(version: Annotated[bool, option("Print the version.", name="--version")] = False) -> None:
     if version:
         from scalestudy.util.modules import version as installed
 

@@ -18,6 +18,7 @@ from scalestudy.cli.options import (
     StudyFile,
     format_option,
     open_study,
+    option,
     worker_counts,
 )
 from scalestudy.cli.printing import err, out, show_document
@@ -37,43 +38,38 @@ def advise(
     study: StudyArgument = None,
     efficiency: Annotated[
         float,
-        typer.Option(
-            help="Minimum cost efficiency, as 0.7 or 70%: cost of the reference over cost of the choice.",
+        option(
+            "Minimum cost efficiency, as 0.7 or 70%: cost of the reference over cost of the choice.",
+            "SHARE",
             parser=_share,
-            metavar="SHARE",
         ),
     ] = 0.7,
     deadline: Annotated[
-        str | None,
-        typer.Option(help='Find the cheapest training within this time: "2h", "90min".', metavar="TIME"),
+        str | None, option('Find the cheapest training within this time: "2h", "90min".', "TIME")
     ] = None,
     network: Annotated[
         list[str] | None,
-        typer.Option(
-            help='Predict larger runs over this network: "100Gbit,2us,per_node=4", or a JSON file of'
-            " `scalestudy check`. Repeatable.",
-            metavar="NETWORK",
+        option(
+            'Predict larger runs over this network: "100Gbit,2us,per_node=4", or a JSON file of '
+            "`scalestudy check`. Repeatable.",
+            "NETWORK",
         ),
     ] = None,
     bill: Annotated[
         Literal["worker", "gpu", "core", "node"] | None,
-        typer.Option(help="Unit that the site bills.", show_default="the site profile's, else worker"),
+        option("Unit that the site bills.", default="the site profile's, else worker"),
     ] = None,
     most: Annotated[
         int | None,
-        typer.Option(
-            help="Maximum number of workers to consider.",
-            metavar="N",
-            show_default="4 times the largest measured, or with --network 4,096 or a fixed global batch",
+        option(
+            "Maximum number of workers to consider.",
+            "N",
+            "4 times the largest measured, or with --network 4,096 or a fixed global batch",
         ),
     ] = None,
     target_quality: Annotated[
         float | None,
-        typer.Option(
-            help="Quality to which the time is reported.",
-            metavar="Q",
-            show_default="the best of one worker, less the margin",
-        ),
+        option("Quality to which the time is reported.", "Q", "the best of one worker, less the margin"),
     ] = None,
     form: AnswerOption = "table",
 ) -> None:
@@ -104,13 +100,8 @@ def advise(
 def diagnose(
     study: StudyArgument = None,
     point: PointOption = None,
-    rounds: Annotated[
-        int, typer.Option(help="Rounds; each measures every variant once.", min=1, metavar="N")
-    ] = 3,
-    seconds: Annotated[
-        float,
-        typer.Option(help="Seconds of each variant in a round.", min=0.1, max=600, metavar="S"),
-    ] = 2.0,
+    rounds: Annotated[int, option("Rounds; each measures every variant once.", "N", min=1)] = 3,
+    seconds: Annotated[float, option("Seconds of each variant in a round.", "S", min=0.1, max=600)] = 2.0,
     form: AnswerOption = "table",
 ) -> None:
     """Split a point's lost efficiency into input, exchange, imbalance, contention and fixed cost.
@@ -137,41 +128,18 @@ def diagnose(
 
 def proposal(
     study: StudyArgument = None,
-    panel: Annotated[
-        str | None, typer.Option(help="Review panel: a name from --list, or a panel file.", metavar="NAME")
-    ] = None,
+    panel: Annotated[str | None, option("Review panel: a name from --list, or a panel file.", "NAME")] = None,
     form: Annotated[str | None, format_option("markdown", "html")] = None,
     file: FileOption = None,
-    list_panels: Annotated[bool, typer.Option("--list", help="List the review panels.")] = False,
-    runs: Annotated[int, typer.Option(min=1, help="Different trainings to request.", metavar="N")] = 1,
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=1, help="Repeats of each.", metavar="K", show_default="those of the study"),
-    ] = None,
-    strategy: Annotated[
-        str | None,
-        typer.Option(help="Strategy to request.", metavar="NAME", show_default="the advised one"),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="Workers of each.", metavar="N", show_default="the advised number"),
-    ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Epochs of each.", metavar="E", show_default="those of the study"),
-    ] = None,
-    charge: Annotated[
-        float | None,
-        typer.Option(min=1e-9, help="Units charged per hour.", metavar="X", show_default="the panel's"),
-    ] = None,
-    unit: Annotated[
-        str | None,
-        typer.Option(help='Name of the unit, such as "GPU-h".', metavar="UNIT", show_default="the panel's"),
-    ] = None,
-    reserve: Annotated[
-        float,
-        typer.Option(min=0.0, help="Share to add as a reserve: 0.1 is a tenth.", metavar="SHARE"),
-    ] = 0.0,
+    list_panels: Annotated[bool, option("List the review panels.", name="--list")] = False,
+    runs: Annotated[int, option("Different trainings to request.", "N", min=1)] = 1,
+    seeds: Annotated[int | None, option("Repeats of each.", "K", "those of the study", min=1)] = None,
+    strategy: Annotated[str | None, option("Strategy to request.", "NAME", "the advised one")] = None,
+    workers: Annotated[int | None, option("Workers of each.", "N", "the advised number", min=1)] = None,
+    epochs: Annotated[int | None, option("Epochs of each.", "E", "those of the study", min=1)] = None,
+    charge: Annotated[float | None, option("Units charged per hour.", "X", "the panel's", min=1e-09)] = None,
+    unit: Annotated[str | None, option('Name of the unit, such as "GPU-h".', "UNIT", "the panel's")] = None,
+    reserve: Annotated[float, option("Share to add as a reserve: 0.1 is a tenth.", "SHARE", min=0.0)] = 0.0,
     force: ForceOption = False,
 ) -> None:
     """Write the page that a review panel asks for: text, table, figure and the computed request.
@@ -211,22 +179,19 @@ def recipe(
     study: StudyFile = Path("study.toml"),
     workers: Annotated[
         str | None,
-        typer.Option(
-            "--workers",
-            "-n",
-            help="Numbers of workers; one worker is always searched, too.",
-            metavar="N,N,...",
-            show_default="those of the study",
+        option(
+            "Numbers of workers; one worker is always searched, too.",
+            "N,N,...",
+            "those of the study",
+            name=("--workers", "-n"),
         ),
     ] = None,
     trials: Annotated[
-        int, typer.Option(help="Trials for each number of workers, 2 or more.", min=2, max=1000, metavar="N")
+        int, option("Trials for each number of workers, 2 or more.", "N", min=2, max=1000)
     ] = 12,
     strategy: Annotated[
         str | None,
-        typer.Option(
-            help="Strategy of the trials.", show_default="virtual, which computes all workers on one device"
-        ),
+        option("Strategy of the trials.", default="virtual, which computes all workers on one device"),
     ] = None,
     folder: ResultsOption = None,
     at_most: AtMostOption = None,

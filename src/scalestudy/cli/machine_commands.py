@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from scalestudy.cli.help import CommandGroup
-from scalestudy.cli.options import AnswerOption, ForceOption
+from scalestudy.cli.options import AnswerOption, ForceOption, argument, option
 from scalestudy.cli.printing import err, out, write_new
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import refuse_target
@@ -26,46 +26,31 @@ STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red"}
 def check(
     what: Annotated[
         str | None,
-        typer.Argument(
-            help="Study file, site profile (name or path), or folder of an earlier check; with --environment "
-            "the folder of an environment.",
-            metavar="[STUDY_OR_SITE]",
-            show_default="this machine",
+        argument(
+            "Study file, site profile (name or path), or folder of an earlier check; with "
+            "--environment the folder of an environment.",
+            "[STUDY_OR_SITE]",
+            "this machine",
         ),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers",
-            "-n",
-            min=1,
-            help="Number of processes.",
-            metavar="N",
-            show_default="the study's largest",
-        ),
+        option("Number of processes.", "N", "the study's largest", name=("--workers", "-n"), min=1),
     ] = None,
-    nodes: Annotated[
-        int | None, typer.Option(min=1, help="Nodes of the job of --submit.", metavar="N")
-    ] = None,
+    nodes: Annotated[int | None, option("Nodes of the job of --submit.", "N", min=1)] = None,
     submit: Annotated[
-        bool, typer.Option("--submit", help="Also check the nodes, by a short job, and wait for it.")
+        bool, option("Also check the nodes, by a short job, and wait for it.", name="--submit")
     ] = False,
     engine: Annotated[
-        str | None,
-        typer.Option(help="Engine whose strategies to check.", show_default="the study's first"),
+        str | None, option("Engine whose strategies to check.", default="the study's first")
     ] = None,
-    skip: Annotated[
-        list[str] | None, typer.Option(help="Leave out a topic. Repeatable.", metavar="TOPIC")
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the check's files.", metavar="DIR")
-    ] = None,
+    skip: Annotated[list[str] | None, option("Leave out a topic. Repeatable.", "TOPIC")] = None,
+    folder: Annotated[Path | None, option("Folder for the check's files.", "DIR", name="--out")] = None,
     environment: Annotated[
-        bool, typer.Option("--environment", help="Show the versions in an environment instead.")
+        bool, option("Show the versions in an environment instead.", name="--environment")
     ] = False,
     strategies: Annotated[
-        bool,
-        typer.Option("--strategies", help="List all strategies, and whether they can be used here."),
+        bool, option("List all strategies, and whether they can be used here.", name="--strategies")
     ] = False,
     form: AnswerOption = "table",
     force: ForceOption = False,
@@ -224,14 +209,9 @@ site_app = typer.Typer(
 
 @site_app.command("init")
 def init(
-    name: Annotated[
-        str | None, typer.Argument(help="Name of the profile.", show_default="that of the cluster")
-    ] = None,
+    name: Annotated[str | None, argument("Name of the profile.", default="that of the cluster")] = None,
     file: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="File to write.", metavar="FILE", show_default="NAME.toml among your site profiles"
-        ),
+        Path | None, option("File to write.", "FILE", "NAME.toml among your site profiles", name="--out")
     ] = None,
     force: ForceOption = False,
 ) -> None:

@@ -16,7 +16,9 @@ from scalestudy.cli.options import (
     PointOption,
     SkipBadOption,
     SourceArgument,
+    argument,
     newest_study,
+    option,
 )
 from scalestudy.cli.printing import err, out, show_document
 from scalestudy.util.errors import UserError
@@ -42,41 +44,35 @@ model_app = typer.Typer(
 )
 Model = Annotated[
     Path | None,
-    typer.Argument(
-        help="Run folder, or study (file or folder), of which the best run is used.",
-        metavar="STUDY",
-        show_default="the newest study here",
+    argument(
+        "Run folder, or study (file or folder), of which the best run is used.",
+        "STUDY",
+        "the newest study here",
     ),
 ]
 TaskFile = Annotated[
     Path | None,
-    typer.Option(
-        "--task",
-        help="Task file of the model, whose code then runs.",
-        metavar="FILE",
-        show_default="that of the training, if you have trained with it",
+    option(
+        "Task file of the model, whose code then runs.",
+        "FILE",
+        "that of the training, if you have trained with it",
+        name="--task",
     ),
 ]
-Weights = Annotated[str, typer.Option(help="Weights of the last or of the best epoch.", metavar="last|best")]
+Weights = Annotated[str, option("Weights of the last or of the best epoch.", "last|best")]
 
 
 @model_app.command("predict")
 def predict(
     model: Annotated[
-        Path,
-        typer.Argument(
-            help="Run folder, or study (file or folder), of which the best run is used.",
-            metavar="STUDY",
-        ),
+        Path, argument("Run folder, or study (file or folder), of which the best run is used.", "STUDY")
     ],
-    images: Annotated[list[str], typer.Argument(help="Images, or folders of images.", metavar="IMAGES...")],
-    out_folder: Annotated[Path, typer.Option("--out", help="Folder to write to.", metavar="DIR")],
+    images: Annotated[list[str], argument("Images, or folders of images.", "IMAGES...")],
+    out_folder: Annotated[Path, option("Folder to write to.", "DIR", name="--out")],
     point: PointOption = None,
     weights: Weights = "last",
     task: TaskFile = None,
-    overlay: Annotated[
-        bool, typer.Option("--overlay", help="Also write each mask laid over its image.")
-    ] = False,
+    overlay: Annotated[bool, option("Also write each mask laid over its image.", name="--overlay")] = False,
     device: DeviceOption = "auto",
     force: ForceOption = False,
 ) -> None:
@@ -100,15 +96,11 @@ def predict(
 @model_app.command("evaluate")
 def evaluate(
     model: Model = None,
-    data: Annotated[
-        str | None, typer.Option(help="Data set.", metavar="SOURCE", show_default="that of the run")
-    ] = None,
+    data: Annotated[str | None, option("Data set.", "SOURCE", "that of the run")] = None,
     split: Annotated[
         str | None,
-        typer.Option(
-            help="Samples to evaluate on.",
-            metavar="train|validation|test|all",
-            show_default="validation, or all of another data set",
+        option(
+            "Samples to evaluate on.", "train|validation|test|all", "validation, or all of another data set"
         ),
     ] = None,
     point: PointOption = None,
@@ -139,10 +131,8 @@ def evaluate(
 @model_app.command("samples")
 def samples(
     model: Model = None,
-    out_file: Annotated[Path, typer.Option("--out", help="HTML page to write.", metavar="FILE")] = Path(
-        "samples.html"
-    ),
-    number: Annotated[int, typer.Option(help="Samples of each kind.", metavar="N")] = 3,
+    out_file: Annotated[Path, option("HTML page to write.", "FILE", name="--out")] = Path("samples.html"),
+    number: Annotated[int, option("Samples of each kind.", "N")] = 3,
     point: PointOption = None,
     weights: Weights = "last",
     task: TaskFile = None,
@@ -165,17 +155,11 @@ def samples(
 @model_app.command("export")
 def export(
     out_path: Annotated[
-        Path,
-        typer.Option("--out", help="File (.keras, .onnx, .pt2), or folder of a SavedModel.", metavar="PATH"),
+        Path, option("File (.keras, .onnx, .pt2), or folder of a SavedModel.", "PATH", name="--out")
     ],
     model: Model = None,
     format: Annotated[
-        str | None,
-        typer.Option(
-            help="Output format.",
-            metavar="keras|savedmodel|onnx|pt2",
-            show_default="by the ending of --out",
-        ),
+        str | None, option("Output format.", "keras|savedmodel|onnx|pt2", "by the ending of --out")
     ] = None,
     point: PointOption = None,
     weights: Weights = "last",
@@ -245,11 +229,8 @@ def show(
     image_size: ImageSizeOption = None,
     skip_bad: SkipBadOption = False,
     cache: CacheOption = None,
-    samples: Annotated[int, typer.Option(help="Samples shown on the page.", min=0, max=200)] = 8,
-    html: Annotated[
-        Path | None,
-        typer.Option("--out", help="HTML page to write, with pictures.", metavar="FILE"),
-    ] = None,
+    samples: Annotated[int, option("Samples shown on the page.", min=0, max=200)] = 8,
+    html: Annotated[Path | None, option("HTML page to write, with pictures.", "FILE", name="--out")] = None,
     form: AnswerOption = "table",
     force: ForceOption = False,
 ) -> None:

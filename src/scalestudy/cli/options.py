@@ -10,31 +10,47 @@ from scalestudy.util.errors import UserError
 if TYPE_CHECKING:
     from scalestudy.store.study_folder import StudyFolder
 
+
+def option(
+    text: str,
+    metavar: str | None = None,
+    default: str | bool = True,
+    *,
+    name: str | tuple[str, ...] = (),
+    **more: Any,
+) -> Any:
+    """An option for `Annotated`: its help, the word for its value, and its default in words.
+
+    `name` is one name or several, if they do not follow from the parameter's name.
+    """
+    names = (name,) if isinstance(name, str) else name
+    return typer.Option(*names, help=text, metavar=metavar, show_default=default, **more)
+
+
+def argument(text: str, metavar: str | None = None, default: str | bool = True) -> Any:
+    """An argument for `Annotated`, in the same way."""
+    return typer.Argument(help=text, metavar=metavar, show_default=default)
+
+
 MOST_WORKERS = 100_000
-StudyFile = Annotated[Path, typer.Argument(help="Study file.")]
+StudyFile = Annotated[Path, argument("Study file.")]
 ResultsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", help="Results folder.", metavar="DIR", show_default="studies/NAME beside the study file"
-    ),
+    Path | None, option("Results folder.", "DIR", "studies/NAME beside the study file", name="--out")
 ]
 OrderOption = Annotated[
     Literal["blocks", "rows"] | None,
-    typer.Option(
-        help="Order of the runs: all rows, shuffled, for one seed after another (blocks), or all seeds for "
-        "one row after another (rows).",
-        show_default="that of the study, else blocks",
+    option(
+        "Order of the runs: all rows, shuffled, for one seed after another (blocks), or all "
+        "seeds for one row after another (rows).",
+        default="that of the study, else blocks",
     ),
 ]
-AtMostOption = Annotated[
-    int | None,
-    typer.Option(min=1, help="Maximum number of jobs of the study in the queue.", metavar="K"),
-]
-ReportOption = Annotated[bool, typer.Option(help="Write the report at the end.")]
+AtMostOption = Annotated[int | None, option("Maximum number of jobs of the study in the queue.", "K", min=1)]
+ReportOption = Annotated[bool, option("Write the report at the end.")]
 VerboseOption = Annotated[
-    bool, typer.Option("--verbose", help="Print everything on the page, not only the decision.")
+    bool, option("Print everything on the page, not only the decision.", name="--verbose")
 ]
-AnswerOption = Annotated[Literal["table", "json"], typer.Option("--format", help="Output format.")]
+AnswerOption = Annotated[Literal["table", "json"], option("Output format.", name="--format")]
 
 
 def format_option(*formats: str) -> Any:
@@ -45,68 +61,49 @@ def format_option(*formats: str) -> Any:
 
 FileOption = Annotated[
     Path | None,
-    typer.Option(
-        "--out",
-        help="File to write instead of printing. Figures of Markdown go to a folder beside it.",
-        metavar="FILE",
+    option(
+        "File to write instead of printing. Figures of Markdown go to a folder beside it.",
+        "FILE",
+        name="--out",
     ),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+ForceOption = Annotated[bool, option("Overwrite existing files.", name="--force")]
 TaskOption = Annotated[
     str | None,
-    typer.Option(
-        help='Task: "unet", "torch_unet", "keras:MODEL", …, or a Python file beside the study.',
-        show_default="a small U-Net",
+    option(
+        'Task: "unet", "torch_unet", "keras:MODEL", …, or a Python file beside the study.',
+        default="a small U-Net",
     ),
 ]
-StrategyOption = Annotated[
-    str,
-    typer.Option(help="Strategy: native (the framework's own), horovod, virtual, …"),
-]
-WorkersOption = Annotated[int, typer.Option("--workers", "-n", min=1, help="Number of workers.", metavar="N")]
+StrategyOption = Annotated[str, option("Strategy: native (the framework's own), horovod, virtual, …")]
+WorkersOption = Annotated[int, option("Number of workers.", "N", name=("--workers", "-n"), min=1)]
 DeviceOption = Annotated[
-    str, typer.Option(help="Device of the workers; auto uses GPUs if there are any.", metavar="auto|cpu|gpu")
+    str, option("Device of the workers; auto uses GPUs if there are any.", "auto|cpu|gpu")
 ]
 SourceArgument = Annotated[
     str,
-    typer.Argument(
-        help="Study file, or data source: a folder, a table of images, an .npz file, indents, digits.",
-        metavar="STUDY_OR_SOURCE",
+    argument(
+        "Study file, or data source: a folder, a table of images, an .npz file, indents, digits.",
+        "STUDY_OR_SOURCE",
     ),
 ]
 ImageSizeOption = Annotated[
-    tuple[int, int] | None,
-    typer.Option(help="Height and width, in pixels, to which images are resized.", metavar="H W"),
+    tuple[int, int] | None, option("Height and width, in pixels, to which images are resized.", "H W")
 ]
 SkipBadOption = Annotated[
-    bool, typer.Option("--skip-bad", help="Skip damaged files; they are listed and recorded.")
+    bool, option("Skip damaged files; they are listed and recorded.", name="--skip-bad")
 ]
-CacheOption = Annotated[Path | None, typer.Option(help="Folder of prepared data sets.", metavar="DIR")]
+CacheOption = Annotated[Path | None, option("Folder of prepared data sets.", "DIR")]
 StudyArgument = Annotated[
-    Path | None,
-    typer.Argument(
-        help="Study file or results folder.",
-        metavar="STUDY",
-        show_default="the newest study here",
-    ),
+    Path | None, argument("Study file or results folder.", "STUDY", "the newest study here")
 ]
 PointsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--point", help="Only this point, or points such as 'horovod-*'. Repeatable.", metavar="POINT"
-    ),
+    option("Only this point, or points such as 'horovod-*'. Repeatable.", "POINT", name="--point"),
 ]
-PointOption = Annotated[
-    str | None,
-    typer.Option(
-        "--point",
-        help="Point of the study.",
-        metavar="POINT",
-        show_default="see above",
-    ),
-]
+PointOption = Annotated[str | None, option("Point of the study.", "POINT", "see above", name="--point")]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be done, without starting or writing anything.")
+    bool, option("Show what would be done, without starting or writing anything.", name="--dry-run")
 ]
 
 

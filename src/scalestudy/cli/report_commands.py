@@ -7,16 +7,16 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from scalestudy.cli.options import (
     FileOption,
     ForceOption,
     StudyArgument,
     VerboseOption,
+    argument,
     format_option,
     newest_study,
     open_study,
+    option,
 )
 from scalestudy.cli.printing import out, show_document, writing
 from scalestudy.util.errors import UserError
@@ -32,75 +32,66 @@ def report(
     study: StudyArgument = None,
     form: Annotated[
         str | None,
-        typer.Option(
-            "--format",
-            help="Output format: table (the first rows if there are many), csv, json, html, markdown,"
-            " or one of another package.",
-            metavar="FORMAT",
-            show_default="by the ending of --out, else table",
+        option(
+            "Output format: table (the first rows if there are many), csv, json, html, markdown, or "
+            "one of another package.",
+            "FORMAT",
+            "by the ending of --out, else table",
+            name="--format",
         ),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            help="File to write instead of printing; html goes to report/ of the results folder without it.",
-            metavar="FILE",
+        option(
+            "File to write instead of printing; html goes to report/ of the results folder without it.",
+            "FILE",
+            name="--out",
         ),
     ] = None,
     verbose: VerboseOption = False,
     target_quality: Annotated[
         float | None,
-        typer.Option(
-            help="Quality to which time and cost are reported, in the metric's unit.",
-            metavar="Q",
-            show_default="the best of one worker, less the margin",
+        option(
+            "Quality to which time and cost are reported, in the metric's unit.",
+            "Q",
+            "the best of one worker, less the margin",
         ),
     ] = None,
     source: Annotated[
         list[str] | None,
-        typer.Option(
-            "--from",
-            help="Numbers measured elsewhere: a CSV or JSON table, a log, a folder, or a quoted"
-            " pattern. Repeatable. See docs/guides/imported.md.",
-            metavar="FILE",
+        option(
+            "Numbers measured elsewhere: a CSV or JSON table, a log, a folder, or a quoted pattern. "
+            "Repeatable. See docs/guides/imported.md.",
+            "FILE",
+            name="--from",
         ),
     ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(
-            "--column",
-            help="With --from: column for a role, such as workers=NGPUS. Repeatable.",
-            metavar="ROLE=NAME",
+        option(
+            "With --from: column for a role, such as workers=NGPUS. Repeatable.", "ROLE=NAME", name="--column"
         ),
     ] = None,
-    strategy: Annotated[
-        str | None, typer.Option(help="With --from: strategy of runs without one.", metavar="NAME")
-    ] = None,
+    strategy: Annotated[str | None, option("With --from: strategy of runs without one.", "NAME")] = None,
     workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="With --from: workers of runs without a number.", metavar="N"),
+        int | None, option("With --from: workers of runs without a number.", "N", min=1)
     ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="With --from: column of the quality.", metavar="NAME")
-    ] = None,
-    better: Annotated[
-        str | None, typer.Option(help="With --from: direction of better quality.", metavar="higher|lower")
-    ] = None,
+    metric: Annotated[str | None, option("With --from: column of the quality.", "NAME")] = None,
+    better: Annotated[str | None, option("With --from: direction of better quality.", "higher|lower")] = None,
     quality_margin: Annotated[
         str | None,
-        typer.Option(
-            help="With --from: accepted loss of quality, in the metric's unit or as a percentage.",
-            metavar="M",
-            show_default="a rule for the metric",
+        option(
+            "With --from: accepted loss of quality, in the metric's unit or as a percentage.",
+            "M",
+            "a rule for the metric",
         ),
     ] = None,
     share: Annotated[
         Path | None,
-        typer.Option(
-            help="JSON file to write with the finished runs, without names, which others can `compare` with"
-            " and `report` on. See docs/about/share.md.",
-            metavar="FILE",
+        option(
+            "JSON file to write with the finished runs, without names, which others can `compare` "
+            "with and `report` on. See docs/about/share.md.",
+            "FILE",
         ),
     ] = None,
     force: ForceOption = False,
@@ -209,11 +200,11 @@ FORMATS = ("table", "json", "csv", "markdown", "html")
 def compare(
     studies: Annotated[
         list[str],
-        typer.Argument(
-            help="Study files, results folders, files written by `report --share`, or files that"
-            " `report --from` reads. NAME= sets a name. All are compared with the first; a single one with"
-            " the newest other study here.",
-            metavar="[NAME=]STUDY...",
+        argument(
+            "Study files, results folders, files written by `report --share`, or files that `report "
+            "--from` reads. NAME= sets a name. All are compared with the first; a single one with "
+            "the newest other study here.",
+            "[NAME=]STUDY...",
         ),
     ],
     form: Annotated[str | None, format_option(*FORMATS)] = None,
@@ -272,9 +263,7 @@ NEXT = "Next: scalestudy init && scalestudy run study.toml   # a small study on 
 
 
 def demo(
-    file: Annotated[Path, typer.Option("--out", help="HTML page to write.", metavar="FILE")] = Path(
-        "published-unet.html"
-    ),
+    file: Annotated[Path, option("HTML page to write.", "FILE", name="--out")] = Path("published-unet.html"),
     verbose: VerboseOption = False,
     force: ForceOption = False,
 ) -> None:

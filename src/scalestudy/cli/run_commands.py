@@ -20,6 +20,8 @@ from scalestudy.cli.options import (
     StudyFile,
     VerboseOption,
     WorkersOption,
+    argument,
+    option,
     worker_counts,
 )
 from scalestudy.cli.printing import err, out
@@ -35,22 +37,17 @@ if TYPE_CHECKING:
 
 UntilOption = Annotated[
     Literal["decided"] | None,
-    typer.Option(
-        help="Run only what the decision needs, until it stands.", show_default="run the whole grid"
-    ),
+    option("Run only what the decision needs, until it stands.", default="run the whole grid"),
 ]
 BudgetOption = Annotated[
     str | None,
-    typer.Option(
-        help="With --until, the most it may cost, in hours of the billed unit (by default workers): 20h.",
-        metavar="HOURS",
-        show_default="the cost of five seeds of the grid",
+    option(
+        "With --until, the most it may cost, in hours of the billed unit (by default workers): 20h.",
+        "HOURS",
+        "the cost of five seeds of the grid",
     ),
 ]
-SeedsOption = Annotated[
-    int | None,
-    typer.Option(help="With --until, the most seeds of a row.", min=2, metavar="N", show_default="26"),
-]
+SeedsOption = Annotated[int | None, option("With --until, the most seeds of a row.", "N", "26", min=2)]
 
 
 def run(
@@ -60,8 +57,7 @@ def run(
     order: OrderOption = None,
     at_most: AtMostOption = None,
     repeat: Annotated[
-        bool,
-        typer.Option("--repeat-disturbed", help="Also repeat runs on whose cores other programs computed."),
+        bool, option("Also repeat runs on whose cores other programs computed.", name="--repeat-disturbed")
     ] = False,
     report: ReportOption = True,
     verbose: VerboseOption = False,
@@ -182,15 +178,10 @@ def submit(
     dry_run: DryRunOption = False,
     order: OrderOption = None,
     at_most: AtMostOption = None,
-    after: Annotated[
-        str | None,
-        typer.Option(help="Job that must succeed before these start.", metavar="JOB"),
-    ] = None,
-    resubmit: Annotated[
-        int, typer.Option(min=0, help="How often a failed point may be submitted again.", metavar="N")
-    ] = 3,
+    after: Annotated[str | None, option("Job that must succeed before these start.", "JOB")] = None,
+    resubmit: Annotated[int, option("How often a failed point may be submitted again.", "N", min=0)] = 3,
     scripts: Annotated[
-        bool, typer.Option("--all", help="With --dry-run, print every job script, not only the first.")
+        bool, option("With --dry-run, print every job script, not only the first.", name="--all")
     ] = False,
 ) -> None:
     """Submit the missing points of a study to its queue, Slurm or PBS Professional.
@@ -234,34 +225,20 @@ def submit(
 
 def train(
     context: typer.Context,
-    task: Annotated[
-        str,
-        typer.Option(help='Task: "unet", "torch_unet", "keras:MODEL", …, or a Python file.'),
-    ] = "unet",
+    task: Annotated[str, option('Task: "unet", "torch_unet", "keras:MODEL", …, or a Python file.')] = "unet",
     data: Annotated[
         str | None,
-        typer.Option(
-            help="Data: a folder, an .npz file, indents, indents:COUNT or digits.",
-            show_default="the task's own",
-        ),
+        option("Data: a folder, an .npz file, indents, indents:COUNT or digits.", default="the task's own"),
     ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(help="Engine: tensorflow, torch, …", show_default="the strategy's"),
-    ] = None,
+    engine: Annotated[str | None, option("Engine: tensorflow, torch, …", default="the strategy's")] = None,
     strategy: StrategyOption = DEFAULT,
     workers: WorkersOption = 1,
-    seed: Annotated[int, typer.Option(help="Seed of initial weights, order of samples and dropout.")] = 0,
+    seed: Annotated[int, option("Seed of initial weights, order of samples and dropout.")] = 0,
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="Results folder.", metavar="DIR", show_default="studies/TASK-STRATEGY-wWORKERS"
-        ),
+        Path | None, option("Results folder.", "DIR", "studies/TASK-STRATEGY-wWORKERS", name="--out")
     ] = None,
     report: ReportOption = True,
-    keys: Annotated[
-        bool, typer.Option("--keys", help="List the keys that are options too, and exit.")
-    ] = False,
+    keys: Annotated[bool, option("List the keys that are options too, and exit.", name="--keys")] = False,
 ) -> None:
     """Train one point, without a study file.
 
@@ -293,37 +270,22 @@ OPTION = re.compile(
 
 
 def launch(
-    script: Annotated[Path, typer.Argument(help="Python script. Its arguments follow it.")],
-    arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script.")] = None,
+    script: Annotated[Path, argument("Python script. Its arguments follow it.")],
+    arguments: Annotated[list[str] | None, argument("Arguments of the script.")] = None,
     workers: Annotated[
-        str | None,
-        typer.Option(
-            "--workers", "-n", help="Number of workers, or several as 1,2,4.", metavar="N", show_default="1"
-        ),
+        str | None, option("Number of workers, or several as 1,2,4.", "N", "1", name=("--workers", "-n"))
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="First seed of a measured script.")] = 0,
-    seeds: Annotated[
-        int, typer.Option(min=1, help="Runs of a measured script for each number of workers.", metavar="N")
-    ] = 1,
+    seed: Annotated[int, option("First seed of a measured script.", min=0)] = 0,
+    seeds: Annotated[int, option("Runs of a measured script for each number of workers.", "N", min=1)] = 1,
     strategy: StrategyOption = DEFAULT,
     device: DeviceOption = "auto",
-    cpus_per_worker: Annotated[
-        int | None, typer.Option(min=1, help="Cores of each worker.", metavar="N", show_default="1 on CPUs")
-    ] = None,
+    cpus_per_worker: Annotated[int | None, option("Cores of each worker.", "N", "1 on CPUs", min=1)] = None,
     logs: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for the logs of all ranks but 0.", metavar="DIR", show_default="a temporary folder"
-        ),
+        Path | None, option("Folder for the logs of all ranks but 0.", "DIR", "a temporary folder")
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            help="Folder for the runs of a measured script.",
-            metavar="DIR",
-            show_default="studies/SCRIPT",
-        ),
+        option("Folder for the runs of a measured script.", "DIR", "studies/SCRIPT", name="--out"),
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:

@@ -15,7 +15,9 @@ from scalestudy.cli.options import (
     PointsOption,
     StudyArgument,
     TaskOption,
+    argument,
     open_study,
+    option,
 )
 from scalestudy.cli.printing import err, out, write_new
 from scalestudy.util.errors import UserError
@@ -31,13 +33,13 @@ if TYPE_CHECKING:
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="Study file to write.")] = Path("study.toml"),
+    file: Annotated[Path, argument("Study file to write.")] = Path("study.toml"),
     task: TaskOption = None,
     data: Annotated[
         str | None,
-        typer.Option(
-            help="Images to train on, with classes or masks: a folder, relative to FILE.",
-            show_default="the task's own, or digits",
+        option(
+            "Images to train on, with classes or masks: a folder, relative to FILE.",
+            default="the task's own, or digits",
         ),
     ] = None,
     force: ForceOption = False,
@@ -60,28 +62,25 @@ MANY = 40
 def status(
     study: StudyArgument = None,
     states: Annotated[
-        list[str] | None,
-        typer.Option("--state", help="Only points in this state. Repeatable.", metavar="STATE"),
+        list[str] | None, option("Only points in this state. Repeatable.", "STATE", name="--state")
     ] = None,
     points: PointsOption = None,
     by: Annotated[
         list[str] | None,
-        typer.Option(
-            "--by", help="One line for each value of an axis: strategy, workers, seed, …", metavar="AXIS"
-        ),
+        option("One line for each value of an axis: strategy, workers, seed, …", "AXIS", name="--by"),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="One line for each point, however many.")] = False,
+    every: Annotated[bool, option("One line for each point, however many.", name="--all")] = False,
     live: Annotated[
         bool,
-        typer.Option(
-            "--live", help="Refresh until the study ends; in a terminal also show losses, cost and time left."
+        option(
+            "Refresh until the study ends; in a terminal also show losses, cost and time left.", name="--live"
         ),
     ] = False,
     interval: Annotated[
-        float, typer.Option(min=0.1, help="Minimum seconds between refreshes of --live.", metavar="SECONDS")
+        float, option("Minimum seconds between refreshes of --live.", "SECONDS", min=0.1)
     ] = 1.0,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Compare all files with their checksums instead.")
+        bool, option("Compare all files with their checksums instead.", name="--verify")
     ] = False,
     form: AnswerOption = "table",
 ) -> None:
@@ -180,12 +179,10 @@ def logs(
     context: typer.Context,
     study: StudyArgument = None,
     point: PointOption = None,
-    rank: Annotated[int | None, typer.Option(min=0, help="Only this rank.", metavar="N")] = None,
-    job: Annotated[bool, typer.Option("--job", help="Show the job's own log instead of the ranks'.")] = False,
-    lines: Annotated[int, typer.Option("--lines", min=1, help="Lines of each log.", metavar="N")] = 20,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Print new lines until the run has ended.")
-    ] = False,
+    rank: Annotated[int | None, option("Only this rank.", "N", min=0)] = None,
+    job: Annotated[bool, option("Show the job's own log instead of the ranks'.", name="--job")] = False,
+    lines: Annotated[int, option("Lines of each log.", "N", name="--lines", min=1)] = 20,
+    follow: Annotated[bool, option("Print new lines until the run has ended.", name="--follow")] = False,
 ) -> None:
     """Print the last lines of a run's logs.
 

@@ -1,3 +1,5 @@
+"""`scalestudy report` and `demo`."""
+
 import csv
 import json
 import os
@@ -5,6 +7,9 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+
+from published import column
+from scalestudy.features.imported.gather import published_findings
 
 
 @pytest.fixture
@@ -68,3 +73,43 @@ def test_an_unknown_format_and_an_unwritable_file_end_with_2(call, finished: Pat
 
 def test_a_study_without_results_has_a_report_too(call, folder) -> None:
     assert call("report", folder.path)[0] == 0
+
+
+def test_the_table_of_the_demo_is_the_published_one():
+    rows = {(row.strategy, row.workers): row for row in published_findings().rows}
+    for strategy in ("native", "horovod"):
+        seconds, iou = column("u_net", f"{strategy}_seconds"), column("u_net", f"{strategy}_iou")
+        assert {key[1] for key in rows if key[0] == strategy} == set(seconds)
+        for workers in seconds:
+            row = rows[strategy, workers]
+            assert row.speed.steady.value == pytest.approx(seconds[1] / seconds[workers])
+            assert row.quality.value == iou[workers]
+    assert len(rows) == 16
+
+
+def test_the_demo_advises_six_workers_of_horovod_and_calls_that_provisional():
+    findings = published_findings()
+    decision = findings.advice.decision
+    assert (decision.kind, decision.choice.strategy, decision.choice.workers) == ("ask", "horovod", 6)
+    assert set(decision.provisional) == {"single-run", "quality-unclear"}
+    worse = {key for key, verdict in decision.verdicts.items() if verdict.seems_worse}
+    assert {12, 14} <= {key.workers for key in worse if key.strategy == "native"}
+    assert findings.advice.open_questions
+
+
+@pytest.mark.slow
+def test_the_demo_writes_one_page_and_says_where(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    code, text, errors = call("demo")
+    assert (code, errors) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["published-unet.html"]
+    assert "Page: published-unet.html" in text.splitlines()
+    assert "10.5281/zenodo.7639190" in text
+    page = (tmp_path / "published-unet.html").read_text()
+    assert all(part in page for part in ("10.5281/zenodo.7639190", "Not settled", "0.486"))
+
+
+@pytest.mark.parametrize("name", ["page.pdf", "table.csv"])
+def test_the_demo_writes_nothing_but_a_page(call, tmp_path: Path, name: str):
+    assert call("demo", "--out", tmp_path / name)[0] == 2
+    assert not list(tmp_path.iterdir())

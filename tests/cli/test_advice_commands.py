@@ -1,11 +1,77 @@
-"""`scalestudy proposal`."""
+"""`scalestudy advise` and `proposal`."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+import synthetic
+from scalestudy.analysis.findings import read_study
 from scalestudy.store.study_folder import StudyFolder
 from synthetic_result import result_of
+
+
+@pytest.fixture
+def measured(tmp_path):
+    runs = synthetic.seeded((1, 2, 4), ("native",))
+    synthetic.write(tmp_path / "made", "made", runs)
+    return tmp_path / "made"
+
+
+def test_json_has_the_reports_decision(measured, call):
+    code, text, _ = call("advise", measured, "--format", "json")
+    assert code == 0
+    record, decision = json.loads(text), read_study(StudyFolder.open(measured)).advice.decision
+    assert record["kind"] == decision.kind
+    assert record["best"]["workers"] == decision.choice.workers
+    assert record["best"]["cost_efficiency"]["value"] == pytest.approx(decision.price.efficiency.value)
+
+
+def test_what_the_site_bills_can_be_said(measured, call):
+    _, text, _ = call("advise", measured, "--bill", "node", "--format", "json")
+    assert json.loads(text)["cost_unit"] == "node-hours"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--efficiency", "1.5"],
+        ["--efficiency", "150%"],
+        ["--efficiency", "much"],
+        ["--deadline", "soon"],
+        ["--most", "0"],
+        ["--network", "fast,2us"],
+        ["--network", "100Gbot,2us"],
+    ],
+)
+def test_goals_that_mean_nothing_are_refused(measured, call, options):
+    assert call("advise", measured, *options)[0] == 2
+
+
+def test_an_efficiency_may_be_a_percentage(measured, call):
+    answers = [
+        call("advise", measured, "--efficiency", share, "--format", "json")[1] for share in ("0.8", "80 %")
+    ]
+    assert [json.loads(answer)["cost_efficiency_target"] for answer in answers] == [0.8, 0.8]
+
+
+def test_over_a_network_larger_runs_than_were_measured_are_predicted(measured, call):
+    network = ("--network", "1Gbit,50us,per_node=2", "--most", "64", "--format", "json")
+    code, text, _ = call("advise", measured, *network)
+    assert code == 0
+    record = json.loads(text)
+    assert [run["workers"] for run in record["larger_runs"][0]["runs"]] == [1, 2, 4, 8, 16, 32, 64]
+    assert record["best"] == json.loads(call("advise", measured, "--format", "json")[1])["best"]
+
+
+@pytest.mark.slow
+def test_the_newest_study_here_is_meant_where_none_is_named(measured, call, monkeypatch):
+    monkeypatch.chdir(measured.parent)
+    (measured.parent / "another").mkdir()
+    (measured.parent / "another" / "study.json").write_text(
+        '{"of": "another program"}'
+    )  # newer than the study
+    assert call("advise", "--network", "1Gbit,50us")[0] == 0
 
 
 @pytest.fixture

@@ -1,13 +1,18 @@
+"""`scalestudy run`, `submit` and `train`."""
+
 import os
 from pathlib import Path
 
 import pytest
 
+from data_settings import data_of
+from scalestudy.app.one_point import one_point_study, option_values
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.status import study_status
 from scalestudy.store.records import Disturbance
 from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util.errors import UserError
 from scalestudy.util.units import duration
 from synthetic_result import result_of
 
@@ -19,6 +24,10 @@ BLOCKS = (
 
 def listing(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
+
+
+def opened(study: Path) -> StudyFolder:
+    return StudyFolder.open(study.parent / "studies" / "study")
 
 
 @pytest.mark.slow
@@ -74,12 +83,12 @@ def test_what_is_missing_failed_or_added_keeps_the_order_of_the_study(call, stud
     study.write_text(BLOCKS)
     launcher.fail = {"horovod-w1-s0", "native-w1-s1"}
     call("run", study, "--no-report")
-    first, order = launcher.ran, StudyFolder.open(study.parent / "studies" / "study").order
+    first, order = launcher.ran, opened(study).order
     failed = [name for name in first if name in launcher.fail]
     launcher.fail, launcher.ran = set(), []
     study.write_text(BLOCKS.replace("[1, 2]", "[1, 2, 4]").replace("[0, 1]", "[0, 1, 2]"))
     call("run", study, "--no-report")
-    folder = StudyFolder.open(study.parent / "studies" / "study")
+    folder = opened(study)
     assert folder.order == order
     assert [name for name in launcher.ran if name in failed] == failed
     assert [int(name[-1]) for name in launcher.ran] == sorted(int(name[-1]) for name in launcher.ran)
@@ -90,7 +99,7 @@ def test_the_order_that_a_study_was_last_given_is_kept(call, study: Path, launch
     study.write_text(BLOCKS)
     launcher.fail = {"native-w1-s0", "native-w2-s1"}
     call("run", study, "--no-report", "--order", "rows")
-    folder = StudyFolder.open(study.parent / "studies" / "study")
+    folder = opened(study)
     assert launcher.ran == [point.name for point in folder.points()]
     launcher.points = []
     call("run", study, "--no-report")
@@ -115,10 +124,8 @@ def test_an_interrupted_study_says_how_to_resume(call, study: Path, launcher) ->
 def test_a_dry_run_shows_the_points_and_writes_nothing(call, study: Path, launcher) -> None:
     code, text, _ = call("run", study, "--dry-run")
     assert code == 0
-    assert "2 points, 2 to run" in text
-    assert "predicted once a run has ended" in text
-    assert launcher.ran == []
-    assert listing(study.parent) == {"study.toml"}
+    assert "2 points, 2 to run" in text and "predicted once a run has ended" in text
+    assert launcher.ran == [] and listing(study.parent) == {"study.toml"}
 
 
 def test_a_dry_run_says_what_a_run_would_be_refused_for(call, study: Path) -> None:
@@ -142,6 +149,11 @@ def test_points_whose_library_is_not_installed_are_left_out_and_named(
     code, _, notes = call("run", study, "--no-report")
     assert code == 0 and {name.split("-")[0] for name in launcher.ran} == {"native"}
     assert "Left out: 4 points of horovod" in notes and "Horovod" in notes
+    launcher.ran = []
+    study.write_text(BLOCKS.replace('["native", "horovod"]', '["horovod"]'))
+    assert call("run", study, "--out", "x")[0] == call("run", study, "--out", "x", "--dry-run")[0] == 2
+    assert launcher.ran == []
+    study.write_text(BLOCKS)
     no_horovod.setattr(horovod_build, "library_file", lambda: Path("built"))
     assert call("run", study, "--no-report")[0] == 0
     assert sum(name.startswith("horovod") for name in launcher.ran) == 4
@@ -149,7 +161,7 @@ def test_points_whose_library_is_not_installed_are_left_out_and_named(
 
 def test_runs_that_other_programs_disturbed_are_repeated_on_request(call, study: Path, launcher) -> None:
     assert "--repeat-disturbed" not in call("run", study, "--no-report")[2]
-    folder = StudyFolder.open(study.parent / "studies" / "study")
+    folder = opened(study)
     folder.runs("native-w2-s0")[0].write_disturbance(
         Disturbance(share=0.5, programs="make of anna (7): 1.0 cores")
     )
@@ -169,29 +181,19 @@ def test_a_run_on_cores_that_another_study_used_is_repeated_by_the_next_run(
             update={"oversubscribed": "cores shared with another study"}
         )
 
-    with monkeypatch.context() as patched:
-        patched.setattr("synthetic_result.result_of", shared)
+    both = ["native-w1-s0", "native-w2-s0"]
+    for result, ran in ((shared, both), (result_of, both), (result_of, [])):
+        monkeypatch.setattr("synthetic_result.result_of", result)
+        launcher.ran = []
         assert call("run", study, "--no-report")[0] == 0
-    assert sorted(launcher.ran) == ["native-w1-s0", "native-w2-s0"]
-    launcher.ran = []
-    assert call("run", study, "--no-report")[0] == 0
-    assert sorted(launcher.ran) == ["native-w1-s0", "native-w2-s0"]
-    launcher.ran = []
-    assert call("run", study, "--no-report")[0] == 0
-    assert launcher.ran == []
-
-
-def test_a_study_of_which_nothing_is_installed_is_refused(call, study: Path, launcher, no_horovod) -> None:
-    study.write_text(BLOCKS.replace('["native", "horovod"]', '["horovod"]'))
-    assert call("run", study)[0] == call("run", study, "--dry-run")[0] == 2
-    assert launcher.ran == []
+        assert sorted(launcher.ran) == ran
 
 
 def test_a_dry_run_says_how_long_it_takes_by_the_runs_that_have_ended(call, study: Path, launcher) -> None:
     study.write_text(BLOCKS)
     launcher.fail = {"native-w2-s1", "horovod-w1-s1"}
     call("run", study, "--no-report")
-    done = StudyFolder.open(study.parent / "studies" / "study").runs("native-w2-s0")[0].result()
+    done = opened(study).runs("native-w2-s0")[0].result()
     text = call("run", study, "--dry-run")[1]
     assert f"They take about {duration(2 * done.wall_seconds)} (" in text
     launcher.fail = set()
@@ -231,20 +233,22 @@ def test_wrong_input_ends_with_2_and_leaves_nothing_half_written(
     assert listing(study.parent) <= {"study.toml", "cache"}
 
 
-def test_a_folder_of_another_study_is_refused_before_its_data_is_prepared(
+def test_a_folder_of_another_study_or_in_use_or_that_cannot_be_made_is_refused_before_anything(
     call, study: Path, folder, launcher
 ) -> None:
+    code, _, errors = call("run", study, "--out", "/dev/null/x")
+    assert code == 2 and "/dev/null is no folder" in errors
+    before = study.read_text()
     study.write_text('task = "cnn"\n[train]\nepochs = 99\n[data]\nsource = "no/where"\n[sweep]\nseed = 0')
     code, _, errors = call("run", study)
     assert code == 2
     assert "train.epochs is 8 in the folder and 99 in the study file" in errors
-
-
-def test_a_folder_that_is_being_run_is_refused(call, study: Path, folder, launcher) -> None:
+    assert listing(study.parent) == {"study.toml", "studies"}
+    study.write_text(before)
     with folder.lock():
         code, _, errors = call("run", study)
-    assert code == 2
-    assert "one by process" in errors
+    assert code == 2 and "one by process" in errors
+    assert launcher.ran == []
 
 
 @pytest.mark.slow
@@ -263,15 +267,6 @@ def test_a_task_file_may_name_its_own_data(
     assert "a source of data" in errors
 
 
-def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_prepared(
-    call, study: Path, launcher
-) -> None:
-    code, _, errors = call("run", study, "--out", "/dev/null/x")
-    assert code == 2
-    assert "/dev/null is no folder" in errors
-    assert listing(study.parent) == {"study.toml"}
-
-
 @pytest.mark.parametrize("name", ["result.json", "point.json"])
 def test_a_point_with_a_damaged_record_is_not_trained_again(call, study: Path, launcher, name: str) -> None:
     assert call("run", study, "--no-report")[0] == 0
@@ -281,3 +276,200 @@ def test_a_point_with_a_damaged_record_is_not_trained_again(call, study: Path, l
     code, _, errors = call("run", study, "--no-report")
     assert (code, launcher.ran, file.read_bytes()) == (1, [], before)
     assert name in errors and "status --verify" in errors
+
+
+SITE = "cpus_per_node = 4\ntime_limit = '00:10:00'\n"
+LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'
+
+
+@pytest.fixture
+def queued(study: Path) -> Path:
+    """The study file, set up for the queue of a site; its data is not prepared."""
+    (study.parent / "here.toml").write_text(SITE)
+    study.write_text(study.read_text() + LAUNCH)
+    return study
+
+
+def prepare(call, study: Path) -> None:
+    assert call("data", "prepare", study)[0] == 0
+
+
+def test_a_study_for_this_machine_is_refused_with_what_to_change(call, study: Path) -> None:
+    code, _, errors = call("submit", study)
+    assert code == 2
+    assert 'Set on = "slurm"' in errors and f"scalestudy run {study}" in errors
+
+
+def test_missing_data_is_refused_with_the_command_that_prepares_it_but_shown_in_a_dry_run(
+    call, queued: Path, slurm
+) -> None:
+    slurm(sbatch="exit 1")
+    for words, code in (((), 2), (("--dry-run",), 0)):
+        done, out, errors = call("submit", queued, *words)
+        assert done == code and f"scalestudy data prepare {queued}" in errors
+        assert not (queued.parent / "studies").exists()
+    assert "#SBATCH --nodes=1" in out and "2 to submit" in out
+
+
+@pytest.mark.parametrize("command", ["submit", "run"])
+def test_a_missing_site_is_refused_with_the_line(call, queued: Path, command: str) -> None:
+    (queued.parent / "here.toml").unlink()
+    code, _, errors = call(command, queued)
+    assert code == 2
+    assert (
+        "a site profile at" in errors and "study.toml, line 9" in errors and "scalestudy site init" in errors
+    )
+
+
+def test_what_is_submitted_is_queued_and_is_not_submitted_again(call, queued: Path, slurm) -> None:
+    slurm(sbatch="echo 7", squeue="echo '7|PENDING||N/A|Priority'")
+    prepare(call, queued)
+    queued.write_text(queued.read_text().replace("workers = [1, 2]", "workers = 1"))
+    code, text, _ = call("submit", queued)
+    assert code == 0 and "Submitted native-w1-s0 as job 7" in text
+    code, text, _ = call("submit", queued)
+    assert code == 0 and "Nothing was submitted" in text
+    assert "others come first" in call("status", queued.parent / "studies" / "study")[1]
+
+
+def test_what_slurm_refuses_is_told_in_its_own_words_and_leaves_nothing(call, queued: Path, slurm) -> None:
+    slurm(sbatch="echo 'sbatch: error: Batch job submission failed: Invalid account' >&2; exit 1")
+    prepare(call, queued)
+    code, _, errors = call("submit", queued)
+    assert code == 2 and "Invalid account" in errors
+    assert not (queued.parent / "studies" / "study").exists()
+
+
+def test_what_was_taken_before_a_refusal_is_told(call, queued: Path, slurm) -> None:
+    refuses = 'echo "sbatch: error: QOSMaxSubmitJobPerUserLimit" >&2; exit 1'
+    slurm(sbatch=f'[ -e "$0.1" ] && {{ {refuses}; }}; touch "$0.1"; echo 7')
+    prepare(call, queued)
+    code, text, errors = call("submit", queued, "--order", "rows")
+    assert code == 2
+    assert "Submitted native-w1-s0 as job 7" in text
+    assert "1 of 2 points were submitted" in errors and "QOSMaxSubmitJobPerUserLimit" in errors
+
+
+@pytest.mark.parametrize(
+    ("queue", "script", "command"),
+    [("slurm", "#SBATCH --nodes=", "sbatch "), ("pbs", "#PBS -l select=", "qsub ")],
+)
+def test_a_dry_run_needs_no_queue_and_writes_nothing(call, queued: Path, queue, script, command) -> None:
+    queued.write_text(queued.read_text().replace('"slurm"', f'"{queue}"'))
+    prepare(call, queued)
+    before = set(queued.parent.rglob("*"))
+    code, text, _ = call("submit", queued, "--dry-run", "--all")
+    assert code == 0
+    assert text.count("#!/usr/bin/env bash") == text.count(script) == text.count(f"\n{command}") == 2
+    assert "2 points, 2 to submit" in text
+    assert call("run", queued, "--dry-run")[0] == 0
+    assert set(queued.parent.rglob("*")) == before
+
+
+def test_a_dry_run_prints_one_script_and_a_line_for_each_further_point(call, queued: Path) -> None:
+    prepare(call, queued)
+    queued.write_text(queued.read_text().replace("seed = 0", "seed = [0, 1, 2, 3]"))
+    text = call("submit", queued, "--dry-run", "--order", "rows")[1]
+    assert text.count("#!/usr/bin/env bash") == 1
+    commands = [line for line in text.splitlines() if line.startswith("sbatch ")]
+    assert [line.split()[2].rpartition("/")[2] for line in commands] == [
+        f"native-w{workers}-s{seed}.sh" for workers in (1, 2) for seed in range(4)
+    ]
+    for line in commands[1:]:  # only the rows of two workers ask for something else
+        assert ("--cpus-per-task=2" in line) == ("-w2-" in line), line
+        assert "--nodes" not in line
+
+
+@pytest.mark.slow
+def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
+    call, queued: Path, slurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm(sbatch="echo 7")
+    (queued.parent / "mine.py").write_text("data = 'digits'\nkind = 'classes'\n")
+    queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
+    monkeypatch.setattr("scalestudy.app.weights.build_task", lambda *_: ())
+    call("data", "prepare", "digits")
+    from scalestudy.data.split import stored_split
+    from scalestudy.data.store.preparation import find_prepared
+
+    stored_split(find_prepared(data_of("digits")), None, 0)  # type: ignore[arg-type]
+    code, _, errors = call("submit", queued)
+    assert code == 2 and "model has been built here" in errors and "scalestudy data prepare" in errors
+    prepare(call, queued)
+    assert call("submit", queued)[0] == 0
+
+
+def test_a_point_that_needs_more_than_a_node_has_is_refused(call, queued: Path) -> None:
+    queued.write_text(queued.read_text().replace(LAUNCH, LAUNCH + "cpus_per_worker = 8\n"))
+    code, _, errors = call("submit", queued)
+    assert code == 2 and "4 cores of a node" in errors
+
+
+def test_options_are_the_keys_of_a_study_file() -> None:
+    arguments = ["--batch-size", "8", "--xla", "--no-deterministic", "--image-size", "64", "32"]
+    assert option_values(
+        [*arguments, "--optimizer=adam", "--learning-rate", "1e-3", "--validation", "given"]
+    ) == {
+        "train": {
+            "batch_size": 8,
+            "xla": True,
+            "deterministic": False,
+            "optimizer": "adam",
+            "learning_rate": 1e-3,
+        },
+        "data": {"image_size": [64, 32], "validation": "given"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epohcs", "3"], "--epochs"),
+        (["--workerz", "3"], "--workers"),
+        (["--on", "slurm"], "known option"),
+        (["--image-size", "32,32"], "--image-size 32 32"),
+        (["orphan"], "the argument orphan"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_a_suggestion(arguments: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        option_values(arguments)
+
+
+def test_an_engine_is_named_beside_its_strategy() -> None:
+    sweep = {"engine": "tensorflow", "strategy": "native", "workers": 2, "seed": 0}
+    study = one_point_study("cnn", "indents:40", sweep, {})
+    assert (study.name, study.engine, study.sweep.strategy) == ("cnn-native-w2", ("tensorflow",), ("native",))
+    with pytest.raises(UserError, match="engine"):
+        one_point_study("cnn", "indents:40", sweep | {"engine": "tensorflaw"}, {})
+
+
+def test_one_run_needs_no_study_file(call, study: Path, launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(study.parent)
+    arguments = ["--task", "cnn", "--strategy", "horovod", "--workers", "2", "--epochs", "3", "--seed", "5"]
+    code, text, _ = call("train", *arguments, "--no-report")
+    assert code == 0
+    assert launcher.ran == ["horovod-w2-s5"]
+    assert launcher.points[0].train.epochs == 3
+    assert "[1/1] horovod-w2-s5 done" in text
+    assert study_status(StudyFolder.open(study.parent / "studies" / "cnn-horovod-w2")).states == {
+        "horovod-w2-s5": "done"
+    }
+
+
+def test_wrong_options_end_with_2_and_write_nothing(
+    call, study: Path, launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(study.parent)
+    for arguments, message in (
+        (["--task", "uent"], 'Did you mean "unet"?'),
+        (["--strategy", "horovodd"], 'Did you mean "horovod"?'),
+        (["--workers", "0"], "--workers"),
+        (["--batch-size", "1" + "0" * 5000], "for train.batch_size"),
+        (["--strategy", "single", "--workers", "2"], "always has one worker"),
+        (["--data", "no/where"], "does not exist"),
+    ):
+        code, _, errors = call("train", *arguments)
+        assert code == 2
+        assert message in errors
+    assert not (study.parent / "studies").exists()
