@@ -48,7 +48,7 @@ def main(errand: dict[str, Any]) -> None:
 
 def set_variables(errand: dict[str, Any], placement: Any, kind: Any) -> None:
     """Set the variables of one of our workers in this process; call before TensorFlow is imported."""
-    from scalestudy.cluster.environment import own_gpus, process_environment
+    from scalestudy.cluster.worker_environment import own_gpus, process_environment
     from scalestudy.hardware.devices import visible_gpus
     from scalestudy.plugins.engines import engine_traits
 

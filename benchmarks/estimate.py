@@ -25,9 +25,9 @@ from typing import Any
 
 from far_network import far_network
 from overlap import NETWORK, PORT, point_of
-from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.placement import Placement
-from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.cluster.private_files import SECRET, new_secret
+from scalestudy.cluster.worker_environment import process_environment
 from scalestudy.config.point import Point
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.features.advise.network import KnownNetwork, TimedAllReduce, about, exactly, route_of

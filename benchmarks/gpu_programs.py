@@ -8,11 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from scalestudy.cluster.environment import library_changes
-from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.cluster.private_files import SECRET, new_secret
+from scalestudy.cluster.worker_environment import library_changes
 from scalestudy.config.point import Point
 from scalestudy.hardware import cores
-from scalestudy.launch.local import reserve
+from scalestudy.launch import reserve
 
 HERE = Path(__file__).parent
 

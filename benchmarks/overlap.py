@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy.cluster.environment import process_environment
 from scalestudy.cluster.placement import Placement
-from scalestudy.cluster.secret import SECRET, new_secret
+from scalestudy.cluster.private_files import SECRET, new_secret
+from scalestudy.cluster.worker_environment import process_environment
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.split import Split, stored_split

@@ -182,8 +182,7 @@ def study_file() -> str:
 
 def site_profile() -> str:
     """Every key of a site profile."""
-    from scalestudy.launch.queue.containers import Container
-    from scalestudy.launch.queue.site import LargeJobs, Site
+    from scalestudy.launch.queue.site_profile import Container, LargeJobs, Site
 
     lines = ["## Keys { #keys }", "", *_keys("site", Site, without=("name",))]
     for title, name, model in (

@@ -155,8 +155,8 @@ def two_devices(framework, placement) -> Any:
 def launcher(monkeypatch: pytest.MonkeyPatch) -> FakeLauncher:
     """Replace the local launcher by a fake one, on a machine with two cores and no GPU."""
     fake = FakeLauncher()
-    monkeypatch.setattr("scalestudy.launch.local.run.run_steps", fake)
-    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr("scalestudy.launch.local.run_steps", fake)
+    monkeypatch.setattr("scalestudy.launch.local.refuse_missing_software", lambda points: None)
     monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
     return fake

@@ -16,7 +16,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.preparation import prepare
-from scalestudy.launch.local import reserve
+from scalestudy.launch import reserve
 from scalestudy.store.study_folder import StudyFolder
 
 pytestmark = pytest.mark.engine

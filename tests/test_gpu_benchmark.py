@@ -98,7 +98,7 @@ def test_the_bare_loop_of_horovod_is_tuned_as_ours_is_on_that_device(monkeypatch
 
 
 def test_other_programs_load_the_libraries_that_our_workers_load(monkeypatch):
-    from scalestudy.cluster.environment import Changes
+    from scalestudy.cluster.worker_environment import Changes
 
     begun = []
     changes = Changes({"LD_LIBRARY_PATH": "/kept"}, ["SHADOW"])

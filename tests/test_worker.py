@@ -10,7 +10,7 @@ import pytest
 
 from fake_nvml import GPU_IS_LOST, cards, written
 from scalestudy import worker
-from scalestudy.cluster import environment
+from scalestudy.cluster import worker_environment
 from scalestudy.config.point import Point
 from scalestudy.config.task_sources import digests, source_files
 from scalestudy.store.run_folder import write_point
@@ -96,9 +96,11 @@ def test_a_gpu_that_nvml_shows_and_the_real_tensorflow_does_not_ends_the_run(tmp
 
 
 def test_a_worker_begins_anew_once_even_where_that_does_not_help(monkeypatch):
-    changes = environment.Changes({environment.DROPPED: "/cuda/lib64", "LD_LIBRARY_PATH": "/a:b"}, [])
+    changes = worker_environment.Changes(
+        {worker_environment.DROPPED: "/cuda/lib64", "LD_LIBRARY_PATH": "/a:b"}, []
+    )
     begun = []
-    monkeypatch.setattr(environment, "library_changes", lambda variables: changes)
+    monkeypatch.setattr(worker_environment, "library_changes", lambda variables: changes)
     monkeypatch.setattr(os, "execve", lambda program, words, variables: begun.append(variables))
     monkeypatch.setattr(os, "environ", {"LD_LIBRARY_PATH": "/cuda/lib64:/a:b"})
     worker._load_own_libraries()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from scalestudy.engines.group import join as join
     from scalestudy.features.scripts.script_workers import Workers as Workers
     from scalestudy.features.scripts.script_workers import workers as workers
-    from scalestudy.launch.base import Launcher as Launcher
+    from scalestudy.launch.launcher import Launcher as Launcher
     from scalestudy.notebook import demo as demo
     from scalestudy.notebook import open as open
     from scalestudy.notebook import run as run
@@ -47,7 +47,7 @@ _NAMES = {
     "engines.base": ("Engine",),
     "engines.group": ("Joined", "join"),
     "features.scripts.script_workers": ("Workers", "workers"),
-    "launch.base": ("Launcher",),
+    "launch.launcher": ("Launcher",),
     "notebook": ("demo", "open", "run"),
     "plugins.engines": ("EngineTraits",),
     "plugins.strategies": ("Rendezvous", "Traits"),

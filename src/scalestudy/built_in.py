@@ -9,8 +9,8 @@ BUILT_IN = {
         "torch": "scalestudy.engines.torch.traits:ENGINE",
     },
     "scalestudy.launchers": {
-        "local": "scalestudy.launch.local.launcher:LOCAL",
-        "hosts": "scalestudy.launch.hosts.launcher:HOSTS",
+        "local": "scalestudy.launch.local:LOCAL",
+        "hosts": "scalestudy.launch.hosts:HOSTS",
         "slurm": "scalestudy.launch.slurm:SLURM",
         "pbs": "scalestudy.launch.pbs:PBS",
     },

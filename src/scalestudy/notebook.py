@@ -10,7 +10,7 @@ from scalestudy.app.listener import Listener
 from scalestudy.app.result import StudyResult
 from scalestudy.app.run import run_study
 from scalestudy.app.survey import request_of
-from scalestudy.launch.status import study_status
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder
 
 if TYPE_CHECKING:

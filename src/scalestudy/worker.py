@@ -74,8 +74,7 @@ def _work(path: Path) -> int:
     _take_output(path, placement)
     errand = next((name for name in ERRANDS.names() if (path / f"{name}.json").exists()), None)
     if errand is not None:
-        from scalestudy.cluster.meeting import meeting_in
-        from scalestudy.cluster.secret import secret_set
+        from scalestudy.cluster.private_files import meeting_in, secret_set
 
         with secret_set(path, placement), meeting_in(path, placement):
             return ERRANDS.get(errand)(path, placement)
@@ -88,9 +87,8 @@ def _work(path: Path) -> int:
 
 
 def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
-    from scalestudy.cluster.meeting import meeting_in
-    from scalestudy.cluster.secret import secret_set
-    from scalestudy.cluster.variables import PROGRESS_TIMEOUT
+    from scalestudy.cluster.private_files import meeting_in, secret_set
+    from scalestudy.cluster.resolve import PROGRESS_TIMEOUT
     from scalestudy.config.task_sources import refuse_edited
     from scalestudy.measure.hang_detection import Watchdog
     from scalestudy.store.run_folder import RunFolder
@@ -143,9 +141,14 @@ def take_part(
         UserError: If the placement contradicts the strategy.
         RunError: If a GPU is missing.
     """
-    from scalestudy.cluster.environment import own_gpus, process_environment
-    from scalestudy.cluster.gpu_assignment import assigned_gpus, device_of, refuse_missing
     from scalestudy.cluster.placement import check_placement
+    from scalestudy.cluster.worker_environment import (
+        assigned_gpus,
+        device_of,
+        own_gpus,
+        process_environment,
+        refuse_missing,
+    )
     from scalestudy.hardware.devices import visible_gpus
     from scalestudy.plugins.engines import engine_traits
 
@@ -177,7 +180,7 @@ def take_part(
 
 
 def _take_output(path: Path, placement: Placement) -> None:
-    from scalestudy.cluster.environment import keeps_own_log
+    from scalestudy.cluster.worker_environment import keeps_own_log
     from scalestudy.store.run_folder import RunFolder
 
     if not keeps_own_log(placement, os.environ):
@@ -197,7 +200,7 @@ def _take_output(path: Path, placement: Placement) -> None:
 
 def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) -> None:
     """Pin this process to its own cores, near its GPUs, if the launcher has granted more."""
-    from scalestudy.cluster.environment import own_cores
+    from scalestudy.cluster.worker_environment import own_cores
     from scalestudy.hardware import cores
     from scalestudy.hardware.cores import core_by_core
     from scalestudy.hardware.devices import visible_gpus
@@ -250,7 +253,7 @@ def die_with_launcher() -> None:
 
 def _load_own_libraries() -> None:
     """Restart the process if it would load a module's CUDA: the loader reads its path only at the start."""
-    from scalestudy.cluster.environment import DROPPED, library_changes
+    from scalestudy.cluster.worker_environment import DROPPED, library_changes
 
     changes = library_changes(os.environ)
     dropped = changes.values.get(DROPPED)

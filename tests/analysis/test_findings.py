@@ -4,7 +4,7 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.findings import read_study, runs_of
-from scalestudy.launch.status import KILLED, study_status
+from scalestudy.launch.study_status import KILLED, study_status
 
 
 def test_a_folder_is_read_with_its_runs_ranks_and_failures(tmp_path):

@@ -12,7 +12,7 @@ from scalestudy.analysis.runs import key_of
 from scalestudy.analysis.study_table import records, runs_table
 from scalestudy.config.expand import RunOrder, expand
 from scalestudy.config.parse import parse_study
-from scalestudy.launch.base import PointStatus
+from scalestudy.launch.launcher import PointStatus
 from synthetic_result import result_of
 
 FOLDS = (0.80, 0.90, 0.95, 0.85, 0.88)

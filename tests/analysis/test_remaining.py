@@ -8,7 +8,7 @@ from scalestudy.analysis.remaining import remaining
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
-from scalestudy.launch.base import PointStatus
+from scalestudy.launch.launcher import PointStatus
 from scalestudy.store.records import Progress
 from synthetic_result import result_of
 

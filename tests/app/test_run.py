@@ -9,8 +9,8 @@ from scalestudy.app.follow import stay
 from scalestudy.app.listener import Listener
 from scalestudy.app.run import Interrupted, run_study, submit_study
 from scalestudy.app.survey import Request, request_of
-from scalestudy.launch.base import Moved, Note, Options, Overview
-from scalestudy.launch.queue.base import JobView, QueueRefused
+from scalestudy.launch.launcher import Moved, Note, Options, Overview
+from scalestudy.launch.queue.scheduler import JobView, QueueRefused
 from scalestudy.launch.slurm import SLURM
 from scalestudy.store.records import Progress
 from scalestudy.store.study_folder import StudyFolder
@@ -25,7 +25,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
-    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr("scalestudy.launch.local.refuse_missing_software", lambda points: None)
     file = tmp_path / "study.toml"
     file.write_text(TEXT)
     return file
@@ -53,7 +53,7 @@ def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
             if not notes:
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr("scalestudy.launch.local.run.run_steps", run_steps)
+    monkeypatch.setattr("scalestudy.launch.local.run_steps", run_steps)
     with pytest.raises(Interrupted) as caught:
         run_study(request_of(study), listener=Impatient())
     assert notes == ["native-w1-s0"] and not caught.value.goes_on
@@ -142,7 +142,7 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
     monkeypatch.setattr(kind, "ask", lambda self, jobs, cluster="", fake=cluster: fake.ask(jobs))
     monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
     monkeypatch.setattr("scalestudy.app.follow.pause", lambda cost: 0.01)
-    monkeypatch.setattr("scalestudy.launch.queue.polling.SHORTEST", 0.0)
+    monkeypatch.setattr("scalestudy.launch.study_status.SHORTEST", 0.0)
     look_for_data = survey.prepared_ahead
 
     def counted(points, *rest):
@@ -212,8 +212,8 @@ def test_the_queue_is_fed_as_jobs_end(queued: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(kind, "submit", submit)
     monkeypatch.setattr(kind, "ask", ask)
     monkeypatch.setattr("scalestudy.app.follow.pause", lambda cost: 0.0)
-    monkeypatch.setattr("scalestudy.launch.queue.polling.SHORTEST", 0.0)
-    monkeypatch.setattr("scalestudy.launch.queue.polling.LONGEST", 0.0)
+    monkeypatch.setattr("scalestudy.launch.study_status.SHORTEST", 0.0)
+    monkeypatch.setattr("scalestudy.launch.study_status.LONGEST", 0.0)
     options = Options(at_most=None if refusal else 2)
     result = run_study(request, listener=ear, report=False, options=options)
     assert result.runs.height == len(ear.jobs) == 6 and result.failures == []

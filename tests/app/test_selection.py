@@ -3,8 +3,8 @@ import pytest
 from scalestudy.app.selection import all_but_seeds, grouped, selected, status_record
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
-from scalestudy.launch.base import Overview, PointStatus
-from scalestudy.launch.queue.base import JobView
+from scalestudy.launch.launcher import Overview, PointStatus
+from scalestudy.launch.queue.scheduler import JobView
 from scalestudy.store.records import JobRecord
 from scalestudy.util.errors import UserError
 

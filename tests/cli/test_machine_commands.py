@@ -12,7 +12,7 @@ import pytest
 from scalestudy.features.check.check_files import REPORT_FILE, TOPICS, Plan, Report, write_plan
 from scalestudy.features.check.host_checks import judge_folder
 from scalestudy.hardware.installed import environment_id
-from scalestudy.launch.queue.site import find_site
+from scalestudy.launch.queue.site_profile import find_site
 from scalestudy.plugins import strategies
 from scalestudy.plugins.engines import engine_names
 

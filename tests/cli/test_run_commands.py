@@ -9,7 +9,7 @@ from data_settings import data_of
 from scalestudy.app.one_point import one_point_study, option_values
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.launch.environments import refuse_missing_software
-from scalestudy.launch.status import study_status
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Disturbance
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
@@ -137,7 +137,7 @@ def test_a_dry_run_says_what_a_run_would_be_refused_for(call, study: Path) -> No
 @pytest.fixture
 def no_horovod(launcher, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Take Horovod away; undone by `undo()`."""
-    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", refuse_missing_software)
+    monkeypatch.setattr("scalestudy.launch.local.refuse_missing_software", refuse_missing_software)
     monkeypatch.setattr(horovod_build, "library_file", lambda: None)
     return monkeypatch
 

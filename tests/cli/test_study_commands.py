@@ -12,9 +12,9 @@ from rich.console import Console
 from scalestudy.cli.points_table import PointLine, line_of, points_table
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
-from scalestudy.launch.base import PointStatus
-from scalestudy.launch.queue.base import JobView, new_mark
-from scalestudy.launch.status import study_status
+from scalestudy.launch.launcher import PointStatus
+from scalestudy.launch.queue.scheduler import JobView, new_mark
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Failure, JobRecord, Progress, Sign
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder

@@ -9,7 +9,7 @@ from scalestudy.app.run import run_study
 from scalestudy.app.survey import Request
 from scalestudy.cli.terminal_listener import Terminal
 from scalestudy.config.parse import load_study
-from scalestudy.launch.base import Options
+from scalestudy.launch.launcher import Options
 
 
 def run_live(study: Path, *, terminal: bool) -> str:

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.cluster.environment import own_cores
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.worker_environment import own_cores
 
 
 def placement(local_rank: int, local_size: int) -> Placement:

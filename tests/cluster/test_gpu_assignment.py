@@ -3,7 +3,7 @@
 import pytest
 
 from fake_nvml import Card, cards
-from scalestudy.cluster.gpu_assignment import assigned_gpus, assignment, device_of, refuse_missing
+from scalestudy.cluster.worker_environment import assigned_gpus, assignment, device_of, refuse_missing
 from scalestudy.hardware.devices import read_gpus
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.util.errors import RunError, UserError

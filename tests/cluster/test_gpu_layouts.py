@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from fake_nvml import NO_PERMISSION, Card, cards
-from scalestudy.cluster.environment import own_gpus
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
+from scalestudy.cluster.worker_environment import own_gpus
 from scalestudy.hardware.devices import visible_gpus
 from scalestudy.plugins.strategies import traits
 from scalestudy.util.errors import UserError

@@ -1,7 +1,7 @@
 import pytest
 
-from scalestudy.cluster.environment import keeps_own_log
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.worker_environment import keeps_own_log
 
 
 def from_(source: str) -> Placement:

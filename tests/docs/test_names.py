@@ -139,8 +139,7 @@ def is_key(word: str) -> bool:
 @cache
 def site_keys() -> set[str]:
     """Return the keys of a site profile; keys of its tables follow the table's name."""
-    from scalestudy.launch.queue.containers import Container
-    from scalestudy.launch.queue.site import LargeJobs, Site
+    from scalestudy.launch.queue.site_profile import Container, LargeJobs, Site
 
     tables = {"container": Container, "large_jobs": LargeJobs}
     inner = {f"{name}.{key}" for name, model in tables.items() for key in model.model_fields}

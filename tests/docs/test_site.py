@@ -120,7 +120,7 @@ def test_pages_load_nothing_from_elsewhere(pages: dict[Path, Page]) -> None:
 
 def test_generated_parts_hold_what_the_code_knows(pages: dict[Path, Page], site: Path) -> None:
     from scalestudy.config.keys import SECTIONS, SWEEP_KEYS
-    from scalestudy.launch.queue.site import Site
+    from scalestudy.launch.queue.site_profile import Site
     from scalestudy.plugins.strategies import REGISTRY
 
     keys = {f"{section}.{key}" for section, model in SECTIONS.items() for key in model.model_fields}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.cluster.meeting import MEETING, forget, meeting_in
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.private_files import MEETING, forget_addresses, meeting_in
 from scalestudy.engines import rendezvous
 from scalestudy.engines.rendezvous import (
     interface_of,
@@ -170,7 +170,7 @@ def test_rank_0_leaves_nothing_behind(folder, outward, tmp_path):
         pass
     assert not list(folder.iterdir())
     meeting_address(place(0))
-    forget(folder)
+    forget_addresses(folder)
     assert not list(folder.iterdir())
 
 

@@ -15,7 +15,7 @@ from scalestudy.cli.points_table import overview_table
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.features.watch import last_line, picture, sparkline
-from scalestudy.launch.status import study_status
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import EpochRecord, Progress, RankRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder

@@ -5,7 +5,7 @@ import pytest
 from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.store.preparation import prepare
-from scalestudy.launch import describe
+from scalestudy.launch.environments import build_task
 from scalestudy.util.errors import UserError
 
 TASK = """
@@ -70,7 +70,7 @@ def task(tmp_path, monkeypatch):
 
 @pytest.mark.engine
 def test_building_a_model_fetches_its_weights_into_keras_folder(task, tmp_path, info):
-    describe.build_task(task, info)
+    build_task(task, info)
     assert (tmp_path / "keras" / "datasets" / "head.weights").read_text() == "weights"
 
 
@@ -78,14 +78,14 @@ def test_building_a_model_fetches_its_weights_into_keras_folder(task, tmp_path, 
 def test_weights_that_cannot_be_fetched_are_told_in_the_tasks_own_words(task, tmp_path, info):
     (tmp_path / "served").unlink()
     with pytest.raises(UserError, match="served"):
-        describe.build_task(task, info)
+        build_task(task, info)
 
 
 @pytest.mark.engine
 def test_a_model_that_could_not_be_saved_is_refused_before_any_run(tmp_path, info):
     (tmp_path / "silent.py").write_text(SILENT)
     with pytest.raises(UserError, match="Received Silent: ") as caught:
-        describe.build_task(tmp_path / "silent.py", info)
+        build_task(tmp_path / "silent.py", info)
     assert "get_config()" in caught.value.action
 
 
@@ -102,4 +102,4 @@ def test_a_file_that_ends_the_program_is_told_so_and_where(tmp_path, text, recei
     rest = "loss = 'mse'\nmetrics = ['accuracy']\n"
     (tmp_path / "t.py").write_text(text + rest)
     with pytest.raises(UserError, match=received):
-        describe.build_task(tmp_path / "t.py", info)
+        build_task(tmp_path / "t.py", info)

@@ -18,9 +18,9 @@ from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.hardware.installed import Built
 from scalestudy.launch import environments
 from scalestudy.launch.environments import refuse_missing_software
-from scalestudy.launch.local.workers import Command, WorkerProcesses, started_in
-from scalestudy.launch.queue.submit import job_script
+from scalestudy.launch.queue.submission import job_script
 from scalestudy.launch.slurm import SLURM
+from scalestudy.launch.worker_processes import Command, WorkerProcesses, started_in
 from scalestudy.util.errors import UserError
 from sites import MARK, RUN, SCRIPT, site
 

@@ -4,7 +4,7 @@ import pytest
 
 from scalestudy.launch.failures import INTERRUPTED, log_files
 from scalestudy.launch.failures import failure_of_job as cause_of
-from scalestudy.launch.queue.base import ENDED, UNKNOWN, JobView
+from scalestudy.launch.queue.scheduler import ENDED, UNKNOWN, JobView
 from scalestudy.launch.slurm import SLURM
 from scalestudy.store.records import Allocation, Cause, Hang, JobRecord, Progress
 from scalestudy.store.run_folder import RunFolder

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.config.parse import parse_study
-from scalestudy.launch.base import Options, Submitted, launcher, launcher_of
+from scalestudy.launch.launcher import Options, Submitted, launcher, launcher_of
 from scalestudy.launch.pbs import PBS, job_view, parse_qstat
-from scalestudy.launch.queue.base import JobView, MarkedJob, QueueAbsent, QueueRefused, QueueUnreachable
-from scalestudy.launch.queue.job import JobScript
-from scalestudy.launch.queue.jobs import cancel_jobs
-from scalestudy.launch.queue.script import render
-from scalestudy.launch.status import study_status
+from scalestudy.launch.queue.job_script import render
+from scalestudy.launch.queue.point_job import JobScript
+from scalestudy.launch.queue.queue_launcher import cancel_jobs
+from scalestudy.launch.queue.scheduler import JobView, MarkedJob, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import JobRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.launch.queue.site import memory_bytes
+from scalestudy.launch.queue.site_profile import memory_bytes
 from scalestudy.launch.slurm import parse_sinfo, partition_seconds
 
 SINFO = """\

@@ -5,8 +5,7 @@ import tomllib
 
 import pytest
 
-from scalestudy.launch.queue.containers import Container
-from scalestudy.launch.queue.site import Site, load_site
+from scalestudy.launch.queue.site_profile import Container, Site, load_site
 from scalestudy.launch.site_init import propose, site_template
 from scalestudy.launch.slurm import gpu_kinds, parse_sinfo
 

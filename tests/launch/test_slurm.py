@@ -15,7 +15,8 @@ from pydantic import ValidationError
 
 from directives import options
 from scalestudy.launch.pbs import PBS
-from scalestudy.launch.queue.base import (
+from scalestudy.launch.queue.job_script import job_name, render
+from scalestudy.launch.queue.scheduler import (
     ENDED,
     RUNNING,
     WAITING,
@@ -25,9 +26,7 @@ from scalestudy.launch.queue.base import (
     QueueUnreachable,
     time_limit,
 )
-from scalestudy.launch.queue.containers import Container
-from scalestudy.launch.queue.quoting import job_name
-from scalestudy.launch.queue.script import render
+from scalestudy.launch.queue.site_profile import Container
 from scalestudy.launch.slurm import (
     SLURM,
     parse_sacct,

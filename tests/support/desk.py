@@ -6,7 +6,7 @@ import sys
 from unittest.mock import patch
 
 from paths import SUPPORT
-from scalestudy.launch.status import study_status
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder
 
 WORKERS = SUPPORT / "workers.py"

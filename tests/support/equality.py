@@ -13,7 +13,7 @@ import numpy as np
 from data_settings import data_of
 from few_digits import few_digits
 from paths import CNN_WITHOUT_DROPOUT, OWN_TASK, SMALL_UNET, SOURCE, SUPPORT, TORCH_BUFFERS
-from scalestudy.cluster.secret import new_secret
+from scalestudy.cluster.private_files import new_secret
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared

@@ -2,8 +2,8 @@
 
 from unittest.mock import patch
 
-from scalestudy.launch.base import Moved, UnrecordedFailure
-from scalestudy.launch.local import run
+from scalestudy.launch import local as run
+from scalestudy.launch.launcher import Moved, UnrecordedFailure
 
 
 def run_point(folder, point, watch=lambda run, progress: None):

@@ -5,10 +5,9 @@ from typing import Any
 
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
-from scalestudy.launch.queue.job import JobMark, JobScript
-from scalestudy.launch.queue.layout import expand_for, layout
-from scalestudy.launch.queue.script import render
-from scalestudy.launch.queue.site import Site
+from scalestudy.launch.queue.job_script import render
+from scalestudy.launch.queue.point_job import JobMark, JobScript, expand_for, layout
+from scalestudy.launch.queue.site_profile import Site
 from scalestudy.launch.slurm import SLURM
 
 RUN = Path("/studies/s/points/p/run-1")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from scalestudy.config.point import Point
-from scalestudy.launch.base import Moved
+from scalestudy.launch.launcher import Moved
 from scalestudy.store.records import Disturbance, EpochRecord, Failure, Progress, Result, Timing
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder

@@ -9,7 +9,7 @@ import pytest
 
 from equality import CHANGED, TOLERANCE, assert_equal, case, finish, prepared_sets, start, weights
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from scalestudy.launch.local import reserve
+from scalestudy.launch import reserve
 
 pytestmark = pytest.mark.engine
 

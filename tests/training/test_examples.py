@@ -8,7 +8,7 @@ import pytest
 from data_settings import data_of
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.preparation import prepare
-from scalestudy.launch.describe import build_task
+from scalestudy.launch.environments import build_task
 
 pytestmark = pytest.mark.engine
 

@@ -17,9 +17,9 @@ from scalestudy.analysis.to_target import times_to_target, useful_speed_ups
 from scalestudy.config.expand import point_name
 from scalestudy.config.file import INDIFFERENCE_ZONE, QualityMargin
 from scalestudy.config.objectives import gain, warning_of
-from scalestudy.launch.base import Overview, PointStatus
-from scalestudy.launch.queue.site import billing_unit
-from scalestudy.launch.status import study_status
+from scalestudy.launch.launcher import Overview, PointStatus
+from scalestudy.launch.queue.site_profile import billing_unit
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Result
 from scalestudy.store.study_folder import RunFolder, StudyFolder
 

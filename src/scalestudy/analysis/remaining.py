@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from scalestudy.config.point import without_repeats
-from scalestudy.launch.base import PointStatus
+from scalestudy.launch.launcher import PointStatus
 
 Range = tuple[float, float, float]
 """Lowest, likely and highest number of seconds."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scalestudy.app.listener import Listener
 from scalestudy.config.point import Point
-from scalestudy.launch.base import (
+from scalestudy.launch.launcher import (
     Launcher,
     Moved,
     Note,
@@ -18,7 +18,7 @@ from scalestudy.launch.base import (
     Step,
     UnrecordedFailure,
 )
-from scalestudy.launch.status import study_status
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Failure
 from scalestudy.store.study_folder import StudyFolder
 

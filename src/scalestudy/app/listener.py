@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
-    from scalestudy.launch.base import Overview, PointStatus
+    from scalestudy.launch.launcher import Overview, PointStatus
     from scalestudy.report.study_document import ReportPaths
     from scalestudy.store.study_folder import StudyFolder
 

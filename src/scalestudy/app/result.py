@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalestudy.launch.base import Overview, PointStatus
+from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.store.study_folder import StudyFolder
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.app.weights import check_task_files
 from scalestudy.config.expand import RunOrder
 from scalestudy.config.point import Point
-from scalestudy.launch.base import Note, Options, Overview, Step, Submitted
-from scalestudy.launch.queue.submit import goes_on, next_submission
-from scalestudy.launch.status import study_status
+from scalestudy.launch.launcher import Note, Options, Overview, Step, Submitted
+from scalestudy.launch.queue.submission import goes_on, next_submission
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
 from scalestudy.util.errors import RunError

@@ -12,8 +12,8 @@ from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.config.point import Point
-    from scalestudy.launch.base import Overview, PointStatus
-    from scalestudy.launch.queue.jobs import Orphan
+    from scalestudy.launch.launcher import Overview, PointStatus
+    from scalestudy.launch.queue.queue_launcher import Orphan
 
 STATES: tuple[State, ...] = get_args(State)
 STATUS_SCHEMA = 1

@@ -22,8 +22,8 @@ from scalestudy.config.parse import load_study
 from scalestudy.config.point import Point
 from scalestudy.config.task_sources import add_trained
 from scalestudy.config.toml_text import read_text
-from scalestudy.launch.base import Launcher, Options, Overview, launcher_of
-from scalestudy.launch.status import study_status
+from scalestudy.launch.launcher import Launcher, Options, Overview, launcher_of
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder, default_folder
 from scalestudy.util.errors import UserError
 

@@ -18,9 +18,9 @@ from scalestudy.app.run import reported, run_points
 from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
-from scalestudy.launch.base import Options, Overview, PointStatus
-from scalestudy.launch.queue.site import billing_unit
-from scalestudy.launch.status import study_status
+from scalestudy.launch.launcher import Options, Overview, PointStatus
+from scalestudy.launch.queue.site_profile import billing_unit
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
 from scalestudy.util.errors import UserError

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from scalestudy.app.listener import Listener
 from scalestudy.config.catalog import is_ours, task_file
-from scalestudy.launch.describe import build_task
-from scalestudy.launch.environments import starts
+from scalestudy.launch.environments import build_task, starts
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import UserError
 

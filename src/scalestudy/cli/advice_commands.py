@@ -209,7 +209,7 @@ def recipe(
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.features.recipe.page import recipe_file, recipes_document, rows_by_workers
     from scalestudy.features.recipe.run import plan, search_recipe
-    from scalestudy.launch.base import Options
+    from scalestudy.launch.launcher import Options
     from scalestudy.store.study_folder import default_folder
     from scalestudy.util.files import write_atomically
 

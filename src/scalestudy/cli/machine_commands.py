@@ -218,7 +218,7 @@ def init(
     """Write a commented site profile, filled in with what Slurm reports."""
     import re
 
-    from scalestudy.launch.queue.site import load_site, sites_folder
+    from scalestudy.launch.queue.site_profile import load_site, sites_folder
     from scalestudy.launch.site_init import ask_site, site_template
 
     if name is not None and not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
@@ -242,7 +242,7 @@ def init(
 @site_app.command("list")
 def show_all() -> None:
     """List your site profiles."""
-    from scalestudy.launch.queue.site import known_sites, load_site, sites_folder
+    from scalestudy.launch.queue.site_profile import known_sites, load_site, sites_folder
 
     names = known_sites()
     if not names:

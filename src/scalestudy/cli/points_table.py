@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from scalestudy.app.selection import PointGroup
-from scalestudy.launch.base import Overview, PointStatus
 from scalestudy.launch.failures import jobs_left
+from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.store.records import Progress
 from scalestudy.util import units
 

@@ -139,7 +139,7 @@ def report(
 def _share(study: Path | None, file: Path, *, force: bool) -> None:
     from scalestudy.analysis.findings import read_study
     from scalestudy.features.share import shared_study
-    from scalestudy.launch.status import study_status
+    from scalestudy.launch.study_status import study_status
     from scalestudy.util.files import write_named
 
     opened = open_study(study)

@@ -32,7 +32,7 @@ from scalestudy.util.files import refuse_inside_study
 if TYPE_CHECKING:
     from scalestudy.app.survey import Request
     from scalestudy.app.until import Until
-    from scalestudy.launch.base import Options
+    from scalestudy.launch.launcher import Options
 
 
 UntilOption = Annotated[
@@ -75,7 +75,7 @@ def run(
     """
     from scalestudy.app.survey import request_of
     from scalestudy.app.until import Until
-    from scalestudy.launch.base import Options
+    from scalestudy.launch.launcher import Options
 
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
     options = Options(order=order, at_most=at_most, repeat=repeat)
@@ -195,7 +195,7 @@ def submit(
     from scalestudy.app.run import submit_study
     from scalestudy.app.survey import request_of
     from scalestudy.cli.terminal_listener import Terminal
-    from scalestudy.launch.base import Options, launcher_of, queues
+    from scalestudy.launch.launcher import Options, launcher_of, queues
 
     request = request_of(study, folder)
     loaded = request.study

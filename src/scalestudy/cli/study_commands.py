@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from scalestudy.launch.base import Overview
+    from scalestudy.launch.launcher import Overview
     from scalestudy.store.run_folder import RunFolder
     from scalestudy.store.study_folder import StudyFolder
 
@@ -105,8 +105,8 @@ def status(
     from scalestudy.app.follow import follow
     from scalestudy.app.selection import selected, status_record
     from scalestudy.cli.terminal_listener import Terminal
-    from scalestudy.launch.queue.jobs import find_orphans
-    from scalestudy.launch.status import study_status
+    from scalestudy.launch.queue.queue_launcher import find_orphans
+    from scalestudy.launch.study_status import study_status
     from scalestudy.store.study_folder import StudyFolder
 
     console, opened = out(), open_study(study)
@@ -192,7 +192,7 @@ def logs(
     """
     from scalestudy.app.selection import named_points
     from scalestudy.launch.failures import log_files
-    from scalestudy.launch.status import study_status
+    from scalestudy.launch.study_status import study_status
 
     if context.args:
         raise UserError(
@@ -223,7 +223,7 @@ def logs(
 
 def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
     """Among the points' newest runs, a running one, else the one that wrote last."""
-    from scalestudy.launch.status import study_status
+    from scalestudy.launch.study_status import study_status
 
     newest = {name: runs[-1] for name in names if (runs := folder.runs(name))}
     if len(newest) < 2:
@@ -265,7 +265,7 @@ def cancel(study: StudyArgument = None, points: PointsOption = None) -> None:
     was removed.
     """
     from scalestudy.app.selection import named_points
-    from scalestudy.launch.queue.jobs import cancel_jobs
+    from scalestudy.launch.queue.queue_launcher import cancel_jobs
 
     opened = open_study(study)
     names = named_points([point.name for point in opened.points()], points or [])

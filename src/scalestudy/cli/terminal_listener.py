@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from scalestudy.analysis.findings import Findings
-    from scalestudy.launch.base import Overview, PointStatus
+    from scalestudy.launch.launcher import Overview, PointStatus
     from scalestudy.report.study_document import ReportPaths
     from scalestudy.store.study_folder import StudyFolder
 

@@ -71,7 +71,7 @@ SITE_KEYS = (
     "directives",
     "env",
 )
-"""Keys of site profiles (`scalestudy.launch.queue.site.Site`), which people write into [launch]."""
+"""Keys of site profiles (`scalestudy.launch.queue.site_profile.Site`), which people write into [launch]."""
 LONGEST = 200
 """Largest number of characters of a value in a message."""
 LONGEST_TEXT = 4096

@@ -25,7 +25,7 @@ from scalestudy.util.registry import Registry
 from scalestudy.util.units import bytes_of
 
 LAUNCHERS: Registry[Any] = Registry("scalestudy.launchers")
-"""What `launch.on` can name; each is a `launch.base.Launcher`."""
+"""What `launch.on` can name; each is a `launch.launcher.Launcher`."""
 DEFAULT_LAUNCHER = "local"
 WITHOUT_SITE = (DEFAULT_LAUNCHER, "hosts")
 """Launchers without a queue, and so without a site profile."""

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import psutil
 
-from scalestudy.cluster.meeting import MEETING, publish, published
 from scalestudy.cluster.placement import Placement
-from scalestudy.cluster.variables import PROGRESS_TIMEOUT
+from scalestudy.cluster.private_files import MEETING, publish, published
+from scalestudy.cluster.resolve import PROGRESS_TIMEOUT
 from scalestudy.config.settings import LaunchSettings
 from scalestudy.util.errors import RunError
 

@@ -12,8 +12,8 @@ from scalestudy.config.catalog import is_ours
 from scalestudy.config.differences import settings_of
 from scalestudy.config.keys import choices, full_name
 from scalestudy.config.objectives import class_keys, known
-from scalestudy.launch.base import Overview
-from scalestudy.launch.queue.site import billing_unit
+from scalestudy.launch.launcher import Overview
+from scalestudy.launch.queue.site_profile import billing_unit
 from scalestudy.store.records import EpochRecord, Outcome, RankRecord, Result
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError

@@ -13,9 +13,9 @@ from rich.text import Text
 from scalestudy.analysis.remaining import Remaining, begun, remaining
 from scalestudy.analysis.runs import read_epochs
 from scalestudy.app.follow import SHARE
-from scalestudy.launch.base import Overview, PointStatus, launcher_of
 from scalestudy.launch.failures import log_files
-from scalestudy.launch.status import study_status
+from scalestudy.launch.launcher import Overview, PointStatus, launcher_of
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units

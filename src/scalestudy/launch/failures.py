@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scalestudy.config.point import Point
-from scalestudy.launch.queue.base import UNKNOWN, JobView
-from scalestudy.launch.queue.job import output_of
+from scalestudy.launch.queue.point_job import output_of
+from scalestudy.launch.queue.scheduler import UNKNOWN, JobView
 from scalestudy.measure.hang_detection import describe_hang
 from scalestudy.store.records import Cause, Failure, Hang, Progress
 from scalestudy.store.run_folder import RunFolder

@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from scalestudy.launch.queue.base import (
+from scalestudy.launch.queue.job_script import job_name
+from scalestudy.launch.queue.point_job import JobLayout, JobScript, gpu_request, memory_per_node
+from scalestudy.launch.queue.queue_launcher import QueueLauncher
+from scalestudy.launch.queue.scheduler import (
     UNKNOWN,
     JobView,
     MarkedJob,
@@ -21,11 +24,7 @@ from scalestudy.launch.queue.base import (
     chunks,
     read_mark,
 )
-from scalestudy.launch.queue.job import JobScript
-from scalestudy.launch.queue.launcher import QueueLauncher
-from scalestudy.launch.queue.layout import JobLayout, gpu_request, memory_per_node
-from scalestudy.launch.queue.quoting import job_name
-from scalestudy.launch.queue.site import Site
+from scalestudy.launch.queue.site_profile import Site
 from scalestudy.util.errors import UserError
 
 FORGOTTEN = ("unknown job id", "job has finished")

@@ -8,9 +8,8 @@ from pydantic.fields import FieldInfo
 from scalestudy.config.keys import wanted
 from scalestudy.config.settings import StrictModel
 from scalestudy.config.toml_text import comment, one_line, toml_line
-from scalestudy.launch.queue.base import QUEUE_ERRORS
-from scalestudy.launch.queue.containers import Container
-from scalestudy.launch.queue.site import Site, notation
+from scalestudy.launch.queue.scheduler import QUEUE_ERRORS
+from scalestudy.launch.queue.site_profile import Container, Site, notation
 from scalestudy.launch.slurm import Nodes, Slurm, gpu_kinds
 from scalestudy.util.errors import ScalestudyError
 

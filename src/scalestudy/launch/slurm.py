@@ -10,7 +10,10 @@ from dataclasses import dataclass
 import psutil
 
 from scalestudy.cluster.hostlist import tasks_per_node
-from scalestudy.launch.queue.base import (
+from scalestudy.launch.queue.job_script import job_name, literal
+from scalestudy.launch.queue.point_job import JobLayout, JobScript, gpu_request, memory_per_node
+from scalestudy.launch.queue.queue_launcher import QueueLauncher
+from scalestudy.launch.queue.scheduler import (
     QUEUE_ERRORS,
     UNKNOWN,
     JobView,
@@ -22,11 +25,7 @@ from scalestudy.launch.queue.base import (
     chunks,
     read_mark,
 )
-from scalestudy.launch.queue.job import JobScript
-from scalestudy.launch.queue.launcher import QueueLauncher
-from scalestudy.launch.queue.layout import JobLayout, gpu_request, memory_per_node
-from scalestudy.launch.queue.quoting import job_name, literal
-from scalestudy.launch.queue.site import Site, notation, seconds
+from scalestudy.launch.queue.site_profile import Site, notation, seconds
 from scalestudy.store.records import Allocation
 from scalestudy.util.errors import UserError
 

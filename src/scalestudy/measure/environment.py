@@ -10,8 +10,8 @@ from typing import Any
 
 import psutil
 
-from scalestudy.cluster.environment import DROPPED
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.worker_environment import DROPPED
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import VISIBLE, visible_uuids
 from scalestudy.hardware.installed import environment_id, environment_name

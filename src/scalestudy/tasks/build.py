@@ -14,7 +14,7 @@ import sys
 import tempfile
 from typing import Any
 
-from scalestudy.cluster.environment import process_environment
+from scalestudy.cluster.worker_environment import process_environment
 from scalestudy.data.child import answer
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.plugins.engines import DEFAULT, engine_traits

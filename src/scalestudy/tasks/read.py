@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from scalestudy.cluster.environment import process_environment
+from scalestudy.cluster.worker_environment import process_environment
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.child import Say, answer
 from scalestudy.data.samples import leaves, map_columns

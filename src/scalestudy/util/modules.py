@@ -18,7 +18,7 @@ from scalestudy.util.files import contents
 
 WORKER = "scalestudy.worker"
 """A process of a run or of a check: the command that every launcher starts."""
-HOST_AGENT = "scalestudy.launch.hosts.agent"
+HOST_AGENT = "scalestudy.launch.host_agent"
 """Starts and ends the workers of a run on its host, as long as its standard input is open."""
 JOB_WRAPPER = "scalestudy.launch.queue.wrapper"
 """Supervises the workers of a job, on its first node."""

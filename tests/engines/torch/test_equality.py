@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from equality import CHANGED, TOLERANCE, assert_equal, case, finish, prepared_sets, start, weights
-from scalestudy.launch.local import reserve
+from scalestudy.launch import reserve
 
 pytestmark = [
     pytest.mark.engine,

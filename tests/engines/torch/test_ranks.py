@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 
 from equality import case, prepared_sets, start
-from scalestudy.launch.local import reserve
+from scalestudy.launch import reserve
 
 pytestmark = [
     pytest.mark.engine,

@@ -10,8 +10,8 @@ import sys
 import numpy as np
 import pytest
 
-from scalestudy.cluster.meeting import MEETING
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.private_files import MEETING
 from scalestudy.engines.group import to_json
 
 pytestmark = pytest.mark.engine

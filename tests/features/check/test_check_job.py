@@ -4,8 +4,8 @@ import pytest
 
 from scalestudy.features.check import check_job
 from scalestudy.features.check.check_files import Plan
-from scalestudy.launch.queue.base import JobView, QueueUnreachable
-from scalestudy.launch.queue.site import find_site
+from scalestudy.launch.queue.scheduler import JobView, QueueUnreachable
+from scalestudy.launch.queue.site_profile import find_site
 from scalestudy.launch.slurm import SLURM
 
 SBATCH = """#!/bin/sh

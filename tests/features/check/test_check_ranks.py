@@ -18,8 +18,8 @@ from scalestudy.engines.tensorflow.traits import ENGINE, TensorFlowTraits
 from scalestudy.features.check.check_files import TOPICS, Plan, WritableFolder, read_report, write_plan
 from scalestudy.features.check.check_ranks import among, check_here, errand, run, trial_environment
 from scalestudy.hardware.devices import Gpu
-from scalestudy.launch.local import reserve
-from scalestudy.launch.local.workers import WorkerProcesses, worker_command
+from scalestudy.launch import reserve
+from scalestudy.launch.worker_processes import WorkerProcesses, worker_command
 from scalestudy.plugins.engines import collective
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError

@@ -18,8 +18,7 @@ from scalestudy.features.check.host_checks import (
     read_versions,
     used_by_study,
 )
-from scalestudy.launch.hosts.connection import Unreachable
-from scalestudy.launch.hosts.messages import HostFacts, HostGpu
+from scalestudy.launch.host_connection import HostFacts, HostGpu, Unreachable
 from scalestudy.plugins.engines import collective
 from scalestudy.util.errors import RunError
 

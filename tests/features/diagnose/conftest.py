@@ -9,7 +9,7 @@ from few_digits import few_digits
 from scalestudy.app.listener import Listener
 from scalestudy.app.prepare import prepared, with_task_data
 from scalestudy.config.parse import load_study
-from scalestudy.launch.local.launcher import points_here
+from scalestudy.launch.local import points_here
 from scalestudy.store.study_folder import StudyFolder
 
 # A trivial model with a slow loader: the loader is slower under any load of the machine.

@@ -12,8 +12,8 @@ from scalestudy.features.diagnose import run
 from scalestudy.features.diagnose.records import ALONE, JOINED, Ablation, diagnoses
 from scalestudy.features.diagnose.run import TURNS, plan
 from scalestudy.features.diagnose.section import suggestions
-from scalestudy.launch.local import workers
-from scalestudy.launch.local.workers import worker_command
+from scalestudy.launch import worker_processes as workers
+from scalestudy.launch.worker_processes import worker_command
 from scalestudy.report.formats import sections
 from scalestudy.store.record_file import read_record
 from scalestudy.util.errors import RunError

@@ -15,7 +15,7 @@ from scalestudy.features.proposal.facts import Missing
 from scalestudy.features.proposal.panel import find_panel
 from scalestudy.features.proposal.request import ResourceRequest, request_blocks, request_of, rounded_up
 from scalestudy.features.proposal.subject import RequestOptions, Work, seconds_of, work_of
-from scalestudy.launch.status import study_status
+from scalestudy.launch.study_status import study_status
 from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.store.records import Cause, Failure
 from scalestudy.store.run_folder import RunFolder

@@ -10,7 +10,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study, parse_study
 from scalestudy.features.recipe.page import recipe_file, recipes_document, rows_by_workers
 from scalestudy.features.recipe.run import RUNGS, plan, search_recipe
-from scalestudy.launch.base import Moved
+from scalestudy.launch.launcher import Moved
 from scalestudy.report.as_terminal import terminal
 from scalestudy.store.records import Failure
 from scalestudy.store.study_folder import StudyFolder
@@ -63,8 +63,8 @@ class Surface:
 @pytest.fixture
 def surface(monkeypatch):
     made = Surface()
-    monkeypatch.setattr("scalestudy.launch.local.run.run_steps", made)
-    monkeypatch.setattr("scalestudy.launch.local.launcher.refuse_missing_software", lambda points: None)
+    monkeypatch.setattr("scalestudy.launch.local.run_steps", made)
+    monkeypatch.setattr("scalestudy.launch.local.refuse_missing_software", lambda points: None)
     return made
 
 

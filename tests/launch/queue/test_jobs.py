@@ -6,9 +6,9 @@ import pytest
 
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
-from scalestudy.launch.queue.base import QueueUnreachable, new_mark
-from scalestudy.launch.queue.jobs import cancel_jobs, find_orphans
-from scalestudy.launch.status import study_status
+from scalestudy.launch.queue.queue_launcher import cancel_jobs, find_orphans
+from scalestudy.launch.queue.scheduler import QueueUnreachable, new_mark
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import JobRecord
 from scalestudy.store.study_folder import StudyFolder
 

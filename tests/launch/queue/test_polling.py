@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.launch.queue.base import JobView, QueueUnreachable
-from scalestudy.launch.queue.jobs import find_orphans
-from scalestudy.launch.queue.polling import (
+from scalestudy.launch.queue.queue_launcher import find_orphans
+from scalestudy.launch.queue.scheduler import JobView, QueueUnreachable
+from scalestudy.launch.queue.submission import Submission, next_submission
+from scalestudy.launch.slurm import SLURM
+from scalestudy.launch.study_status import (
     LONGEST,
     SHORTEST,
     Answers,
     answers_file,
-    forget,
+    forget_answers,
     load,
     poll,
+    study_status,
 )
-from scalestudy.launch.queue.submit import Submission, next_submission
-from scalestudy.launch.slurm import SLURM
-from scalestudy.launch.status import study_status
 from scalestudy.store.launcher_process import LauncherProcess
 from scalestudy.store.records import JobRecord
 from scalestudy.store.run_folder import RunFolder
@@ -102,7 +102,7 @@ def test_an_answer_is_kept_in_the_folder_and_serves_the_next_one_who_asks(slurm,
     assert slurm.asked() == 1
     poll(tmp_path, SLURM.queue, ["1"], now=101, must=True)
     assert slurm.asked() == 2
-    forget(tmp_path)
+    forget_answers(tmp_path)
     assert load(tmp_path, "slurm") == Answers()
 
 

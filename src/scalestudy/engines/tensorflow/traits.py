@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-from scalestudy.cluster.variables import PROXIES
+from scalestudy.cluster.resolve import PROXIES
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.engines.tensorflow.gpu_log import explained, gpu_log
 from scalestudy.plugins.engines import Collective, EngineTraits, Process, Requirement, StrategyLibrary

@@ -40,13 +40,12 @@ from scalestudy.features.check.check_job import (
 )
 from scalestudy.features.check.check_ranks import check_here, check_on_hosts
 from scalestudy.hardware import cores, devices
-from scalestudy.launch.base import Launcher, Options, launcher, launcher_of
 from scalestudy.launch.environments import no_folder
-from scalestudy.launch.hosts.hostlist import listed
-from scalestudy.launch.hosts.launcher import HOSTS
-from scalestudy.launch.local.launcher import points_here
-from scalestudy.launch.queue.layout import expand_for, layout
-from scalestudy.launch.queue.site import Site, find_site
+from scalestudy.launch.hosts import HOSTS, listed
+from scalestudy.launch.launcher import Launcher, Options, launcher, launcher_of
+from scalestudy.launch.local import points_here
+from scalestudy.launch.queue.point_job import expand_for, layout
+from scalestudy.launch.queue.site_profile import Site, find_site
 from scalestudy.launch.slurm import SLURM
 from scalestudy.plugins.engines import DEFAULT, engine_names, engine_traits, installed_engine
 from scalestudy.store.study_folder import default_folder

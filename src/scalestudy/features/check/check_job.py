@@ -21,13 +21,12 @@ from scalestudy.features.check.check_files import (
     read_report,
     write_plan,
 )
-from scalestudy.launch.queue.base import QueueAbsent, QueueRefused, QueueUnreachable
-from scalestudy.launch.queue.job import JobScript
-from scalestudy.launch.queue.layout import JobLayout, layout
-from scalestudy.launch.queue.polling import LONGEST
-from scalestudy.launch.queue.script import render
-from scalestudy.launch.queue.site import Site
+from scalestudy.launch.queue.job_script import render
+from scalestudy.launch.queue.point_job import JobLayout, JobScript, layout
+from scalestudy.launch.queue.scheduler import QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.site_profile import Site
 from scalestudy.launch.slurm import SLURM
+from scalestudy.launch.study_status import LONGEST
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import RunError
 from scalestudy.util.files import write_atomically

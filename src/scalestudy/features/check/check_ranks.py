@@ -14,8 +14,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from scalestudy.cluster.environment import own_gpus, process_environment
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.worker_environment import own_gpus, process_environment
 from scalestudy.config.point import Point
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import (
@@ -36,9 +36,9 @@ from scalestudy.features.check.trials import lead
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.devices import Gpu
 from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
-from scalestudy.launch.hosts.launcher import reserved
-from scalestudy.launch.local import reserve
-from scalestudy.launch.local.workers import ProcessGroup, WorkerProcesses, started_in, worker_commands
+from scalestudy.launch import reserve
+from scalestudy.launch.hosts import reserved
+from scalestudy.launch.worker_processes import ProcessGroup, WorkerProcesses, started_in, worker_commands
 from scalestudy.measure.bandwidth import largest, repeats
 from scalestudy.plugins.engines import Collective, EngineTraits, collective, engine_traits
 from scalestudy.store.run_folder import RunFolder

@@ -28,9 +28,8 @@ from scalestudy.features.check.check_files import (
     warned,
 )
 from scalestudy.hardware.installed import describe, describe_other
-from scalestudy.launch.hosts.connection import Unreachable, connected
-from scalestudy.launch.hosts.hostlist import Listed
-from scalestudy.launch.hosts.messages import HostFacts, HostRequest
+from scalestudy.launch.host_connection import HostFacts, HostRequest, Unreachable, connected
+from scalestudy.launch.hosts import Listed
 from scalestudy.plugins.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
 from scalestudy.plugins.strategies import REGISTRY
 from scalestudy.util import units

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.analysis.runs import Key, key_of
 from scalestudy.app.listener import Listener
-from scalestudy.cluster.gpu_assignment import assignment
+from scalestudy.cluster.worker_environment import assignment
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DEFAULT_LAUNCHER
 from scalestudy.data.store.prepared import Prepared
@@ -29,10 +29,10 @@ from scalestudy.features.diagnose.records import (
 )
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.memory import oom_kills
-from scalestudy.launch.base import launcher
-from scalestudy.launch.local.reserve import await_gpus, granted
-from scalestudy.launch.local.run import failure_of_end, terminable
-from scalestudy.launch.local.workers import (
+from scalestudy.launch.launcher import launcher
+from scalestudy.launch.local import failure_of_end, terminable
+from scalestudy.launch.reserve import await_gpus, granted
+from scalestudy.launch.worker_processes import (
     POLL,
     Command,
     WorkerProcesses,

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from scalestudy.app.listener import Listener
 from scalestudy.app.prepare import prepare_data
-from scalestudy.cluster.environment import own_gpus, process_environment
+from scalestudy.cluster.worker_environment import own_gpus, process_environment
 from scalestudy.config.objectives import Better, known
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.child import ask

@@ -29,7 +29,7 @@ from scalestudy.features.proposal.subject import (
     subject_of,
     work_of,
 )
-from scalestudy.launch.status import study_status
+from scalestudy.launch.study_status import study_status
 from scalestudy.report.against_workers import efficiency, speedup
 from scalestudy.report.document import (
     Block,

@@ -11,7 +11,7 @@ from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.scaling_model import nodes_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
-from scalestudy.launch.base import Overview, PointStatus
+from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.report.number_format import significant
 from scalestudy.store.records import RankRecord, Result
 from scalestudy.store.run_folder import RunFolder

@@ -24,7 +24,7 @@ from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.config.file import SweepSettings, study_toml
 from scalestudy.config.objectives import gain
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
-from scalestudy.launch.base import Options
+from scalestudy.launch.launcher import Options
 from scalestudy.plugins.strategies import named, of_engine
 from scalestudy.training.rates import peak_rate
 from scalestudy.util.errors import RunError, UserError

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from scalestudy.cluster.gpu_assignment import assigned_gpus, device_of, refuse_missing
-from scalestudy.cluster.meeting import meeting_in
 from scalestudy.cluster.placement import Placement, check_placement
+from scalestudy.cluster.private_files import SECRET, meeting_in, secret_set
 from scalestudy.cluster.resolve import resolve
-from scalestudy.cluster.secret import SECRET, secret_set
+from scalestudy.cluster.worker_environment import assigned_gpus, device_of, refuse_missing
 from scalestudy.engines.rendezvous import interface_of, known_address
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus

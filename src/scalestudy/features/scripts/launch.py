@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalestudy.app.one_point import one_point_study
-from scalestudy.cluster.environment import for_instances, library_changes, process_environment
 from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.worker_environment import for_instances, library_changes, process_environment
 from scalestudy.config.expand import RunOrder
 from scalestudy.config.point import Point
 from scalestudy.config.task_sources import source_files
@@ -34,10 +34,9 @@ from scalestudy.features.scripts.measured_study import folder_path, measured_poi
 from scalestudy.hardware import devices
 from scalestudy.hardware.memory import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
-from scalestudy.launch.local.launcher import points_here
-from scalestudy.launch.local.reserve import await_gpus, granted
-from scalestudy.launch.local.run import STOP, failure_of_end, terminable
-from scalestudy.launch.local.workers import Command, WorkerProcesses, worker_commands
+from scalestudy.launch.local import STOP, failure_of_end, points_here, terminable
+from scalestudy.launch.reserve import await_gpus, granted
+from scalestudy.launch.worker_processes import Command, WorkerProcesses, worker_commands
 from scalestudy.plugins.engines import engine_of_script, engine_traits, imported_packages
 from scalestudy.store.records import Failure, Result
 from scalestudy.store.run_folder import RunFolder, write_point

@@ -17,11 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-from scalestudy.cluster.meeting import forget
-from scalestudy.cluster.secret import FILE as SECRET_FILE
+from scalestudy.cluster.private_files import SECRET_FILE, forget_addresses
 from scalestudy.config.settings import LAUNCHERS
 from scalestudy.launch.failures import ABLE_TO_GO_ON
-from scalestudy.launch.queue.base import Queue
+from scalestudy.launch.queue.scheduler import Queue
 from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.store.records import Allocation
 from scalestudy.store.run_folder import RunFolder
@@ -122,7 +121,7 @@ class Wrapper:
     def _clear(self) -> None:
         for name in ("exit", "stop", SECRET_FILE):
             (self._folder / name).unlink(missing_ok=True)
-        forget(self._folder)
+        forget_addresses(self._folder)
         for name in ("causes", "signs"):
             shutil.rmtree(self._folder / name, ignore_errors=True)
 

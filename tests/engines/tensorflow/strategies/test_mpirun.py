@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from scalestudy.launch.local.workers import FOREIGN
+from scalestudy.launch.worker_processes import FOREIGN
 from scalestudy.store.run_folder import RunFolder
 
 pytestmark = pytest.mark.engine

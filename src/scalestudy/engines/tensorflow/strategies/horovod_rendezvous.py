@@ -9,7 +9,7 @@ import socket
 import threading
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.cluster.secret import SECRET
+from scalestudy.cluster.private_files import SECRET
 from scalestudy.engines.rendezvous import interface_of, meeting_address, start_within
 from scalestudy.util.errors import RunError, UserError
 

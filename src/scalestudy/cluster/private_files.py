@@ -1,0 +1,138 @@
+"""Files of a run folder that only its owner can access: the run's secret, and the addresses of rank 0."""
+
+import contextlib
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Iterator, MutableMapping, Sequence
+from pathlib import Path
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.util.errors import RunError
+from scalestudy.util.locks import foreign
+
+SECRET = "SCALESTUDY_SECRET"
+SECRET_FILE = ".secret"
+BYTES = 32
+_FORM = re.compile(f"[0-9a-f]{{{2 * BYTES}}}")
+
+
+def new_secret() -> str:
+    """Return 256 random bits as 64 hexadecimal digits."""
+    return secrets.token_hex(BYTES)
+
+
+@contextlib.contextmanager
+def secret_set(
+    folder: Path, placement: Placement, variables: MutableMapping[str, str] = os.environ
+) -> Iterator[None]:
+    """Within the context, set the run's secret in `variables`, unless the launcher has set it.
+
+    Args:
+        folder: Folder of the run, seen by all of its nodes.
+        placement: Placement of this process; a single process needs no secret.
+        variables: Usually those of this process.
+
+    Raises:
+        RunError: If the folder cannot hold a file that only its owner can read, or holds an invalid one.
+    """
+    if placement.size == 1 or _FORM.fullmatch(variables.get(SECRET, "")):
+        yield
+        return
+    variables[SECRET] = _shared(folder / SECRET_FILE)
+    try:
+        yield
+    finally:
+        if placement.rank == 0:  # by now all have connected, or never will
+            (folder / SECRET_FILE).unlink(missing_ok=True)
+
+
+def _shared(file: Path) -> str:
+    """Return the secret in the file, which the first process writes and all others read."""
+    try:
+        with contextlib.suppress(FileExistsError):
+            _write_first(file)
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
+        with open(handle, encoding="ascii", errors="replace") as opened:
+            reason, text = foreign(os.fstat(opened.fileno())), opened.read(2 * BYTES + 1)
+    except OSError as error:
+        reason, text = error.strerror or str(error), ""
+    if not reason and not _FORM.fullmatch(text):
+        reason = "something else is in it"
+    if reason:
+        raise RunError(
+            f"a file that only you can read as {file}, by which the run's processes know each other",
+            reason,
+            "Remove it if it exists. Keep studies on a file system with owners and permissions.",
+        )
+    return text
+
+
+def _write_first(file: Path) -> None:
+    """Write a new secret atomically.
+
+    Raises:
+        FileExistsError: If another process was first.
+    """
+    handle, name = tempfile.mkstemp(prefix=f"{SECRET_FILE}-", dir=file.parent)  # only its owner can access it
+    try:
+        with open(handle, "w", encoding="ascii") as opened:
+            opened.write(new_secret())
+        os.link(name, file)
+    finally:
+        os.unlink(name)
+
+
+MEETING = "SCALESTUDY_MEETING"
+"""Variable with the path of the folder."""
+ADDRESSES = ".addresses-{host}"
+"""One file for each host of a rank 0, since a check has several groups of processes."""
+
+
+@contextlib.contextmanager
+def meeting_in(
+    folder: Path, placement: Placement, variables: MutableMapping[str, str] = os.environ
+) -> Iterator[None]:
+    """Within the context, `publish` and `published` use this folder, which all nodes see."""
+    if len(set(placement.hosts)) == 1:
+        yield
+        return
+    variables[MEETING] = str(folder.absolute())
+    try:
+        yield
+    finally:
+        if placement.rank == 0:  # by now all have connected, or never will
+            forget_addresses(folder)
+
+
+def publish(addresses: Sequence[str], placement: Placement) -> None:
+    """Write the addresses of this process, rank 0, to the folder, if there is one."""
+    folder = os.environ.get(MEETING)
+    if folder is None:
+        return
+    file = Path(folder) / ADDRESSES.format(host=placement.hosts[0])
+    with contextlib.suppress(OSError):  # the others then use the host name
+        handle, name = tempfile.mkstemp(prefix=f"{file.name}-", dir=folder)  # only its owner can access it
+        with open(handle, "w", encoding="ascii") as opened:
+            opened.write("\n".join(addresses))
+        os.replace(name, file)
+
+
+def published(placement: Placement) -> list[str]:
+    """Return the addresses written by rank 0 so far; none if another user may have written the file."""
+    folder = os.environ.get(MEETING)
+    if folder is None:
+        return []
+    try:
+        file = Path(folder) / ADDRESSES.format(host=placement.hosts[0])
+        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), encoding="ascii") as opened:
+            return [] if foreign(os.fstat(opened.fileno())) else opened.read().split()
+    except OSError:
+        return []
+
+
+def forget_addresses(folder: Path) -> None:
+    """Remove the files of addresses from a folder."""
+    for file in folder.glob(ADDRESSES.format(host="*")):
+        file.unlink(missing_ok=True)

@@ -1,0 +1,222 @@
+"""The environment of a worker process of a run or a check, set before the framework is imported."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from scalestudy.hardware import shadowing
+from scalestudy.hardware.cores import shares
+from scalestudy.hardware.devices import ORDER, dealt, read_gpus, showing
+from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
+from scalestudy.plugins.engines import EngineTraits
+from scalestudy.plugins.strategies import Rendezvous
+from scalestudy.util.errors import RunError, UserError
+
+if TYPE_CHECKING:
+    from scalestudy.cluster.placement import Placement
+    from scalestudy.hardware.devices import Gpu
+    from scalestudy.hardware.no_gpus import Reason
+
+
+DROPPED = "SCALESTUDY_LIBRARY_FOLDERS_DROPPED"
+"""Variable with the folders that were dropped from a process's LD_LIBRARY_PATH, also for its record."""
+
+
+class Changes(NamedTuple):
+    """Changes to the variables of a process.
+
+    Attributes:
+        values: Variables to set.
+        unset: Names of variables to unset, all of which are set now.
+    """
+
+    values: dict[str, str]
+    unset: list[str]
+
+    def applied(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Return all variables of the process, from those of its parent."""
+        kept = {name: value for name, value in variables.items() if name not in self.unset}
+        return kept | self.values
+
+
+def process_environment(
+    variables: Mapping[str, str],
+    engine: EngineTraits,
+    *,
+    gpus: Sequence[str] | None,
+    rendezvous: Rendezvous | None = None,
+    placement: "Placement | None" = None,
+    quiet: bool = False,
+) -> Changes:
+    """Return the changes to the variables of a process that are needed before it imports its framework.
+
+    LD_LIBRARY_PATH (see `library_changes`) is read when a process starts. In a running process, a change
+    affects only what its children load.
+
+    Args:
+        variables: Current variables.
+        engine: Engine of the framework.
+        gpus: Names of the GPUs to compute on (see `own_gpus`); empty on CPUs. None leaves all visible GPUs.
+        rendezvous: How the processes of the strategy find each other.
+        placement: Placement of this process; required if there are several.
+        quiet: Whether the process prints an answer on its last line, so that the framework logs only errors.
+
+    Raises:
+        UserError: If the placement lacks what the rendezvous needs.
+    """
+    wanted = engine.environment(
+        variables, gpus=gpus is None or bool(gpus), rendezvous=rendezvous, process=placement, quiet=quiet
+    )
+    values = (ORDER if gpus is None else showing(gpus)) | for_instances(gpus or ())
+    values = values | {name: value for name, value in wanted.items() if value is not None}
+    libraries = library_changes(variables)
+    unwanted = [name for name, value in wanted.items() if value is None]
+    unset = [name for name in (*unwanted, *libraries.unset) if name in variables]
+    return Changes(values | libraries.values, unset)
+
+
+def for_instances(gpus: Sequence[str]) -> dict[str, str]:
+    """Return variables that NCCL (2.30 and later) needs if one of these GPUs is a MIG instance.
+
+    By default, NCCL rejects two instances of one GPU as a mistake of the launcher.
+    """
+    several = any(name.startswith("MIG-") for name in gpus)
+    return {"NCCL_MULTI_RANK_GPU_ENABLE": "1"} if several else {}
+
+
+def library_changes(variables: Mapping[str, str]) -> Changes:
+    """Return changes that make a process load CUDA from the packages, not from a module; none if it does."""
+    path = shadowing.library_path(variables)
+    if not path.dropped:
+        return Changes({}, [])
+    dropped = {DROPPED: os.pathsep.join(path.dropped)}
+    if path.value:
+        return Changes({shadowing.VARIABLE: path.value, **dropped}, [])
+    return Changes(dropped, [shadowing.VARIABLE])
+
+
+def own_gpus(
+    variables: Mapping[str, str], gpus: "Sequence[Gpu]", *, local_rank: int, devices: int = 1
+) -> list[str]:
+    """Return the names of one process's GPUs: its own one, or the first GPUs if it computes on several.
+
+    Args:
+        variables: Variables as set by the launcher.
+        gpus: GPUs that a process with these variables may use, from NVML.
+        local_rank: Index among the processes of this node that see the same GPUs: `Placement.gpu_place`.
+        devices: Number of GPUs that the process computes on.
+    """
+    first = 0 if devices > 1 else local_rank
+    return dealt(variables, gpus, range(first, first + devices))
+
+
+def own_cores(
+    granted: Sequence[int], need: int, placement: "Placement", near: Sequence[Sequence[int]] = ()
+) -> list[int] | None:
+    """Return the cores that this process pins itself to, or None to keep all granted cores.
+
+    A launcher may grant all processes of a node the same cores, or too many. To compare numbers of workers,
+    each worker needs the same number of cores, and none of another worker's.
+
+    Args:
+        granted: Cores that this process may run on, in the order of assignment.
+        need: Cores for the workers of this process.
+        placement: Placement of this process.
+        near: For each GPU of this node's processes, the cores near it; empty on CPUs. Each process has
+            equally many GPUs.
+
+    Returns:
+        The share of the local rank if more cores than needed are granted, and enough for all local ranks.
+    """
+    if len(granted) <= need or len(granted) < need * placement.local_size:
+        return None
+    if near:
+        devices = len(near) // placement.local_size
+        first = placement.local_rank * devices
+        parts = shares(granted, near, need // devices)[first : first + devices]
+        return sorted(core for share in parts for core in share)
+    first = placement.local_rank * need
+    return sorted(granted)[first : first + need]
+
+
+def keeps_own_log(placement: "Placement", variables: Mapping[str, str]) -> bool:
+    """Whether this process must redirect its output to the log of its rank.
+
+    The local launcher redirects it already. At a terminal (alone, or under torchrun) it stays there. All
+    other launchers mix the output of their processes.
+    """
+    if "SCALESTUDY_LAUNCHER" in variables or placement.source == "torchrun":
+        return False
+    return placement.source != "alone" or "SLURM_JOB_ID" in variables
+
+
+ASSIGNED = "SCALESTUDY_GPUS"
+"""UUIDs of a run's GPUs on this node, or their number. Launchers set the variable; workers check it."""
+
+
+def assignment(uuids: Sequence[str]) -> dict[str, str]:
+    """Return the variable that assigns these GPUs to the processes of a run; none without GPUs."""
+    return {ASSIGNED: ",".join(uuids)} if uuids else {}
+
+
+def assigned_gpus(variables: Mapping[str, str]) -> int | tuple[str, ...]:
+    """Return the UUIDs of the assigned GPUs, or their number; 0 if none are assigned.
+
+    Raises:
+        UserError: If the variable holds anything else.
+    """
+    value = variables.get(ASSIGNED, "").strip()
+    if value.isascii() and value.isdigit():
+        return int(value)
+    names = tuple(name.strip() for name in value.split(",")) if value else ()
+    if not all(name.startswith(("GPU-", "MIG-")) for name in names):
+        raise UserError(
+            f"UUIDs of GPUs in {ASSIGNED}, or their number", repr(value), "Do not set it by hand."
+        )
+    return names or 0
+
+
+def device_of(
+    asked: Literal["auto", "cpu", "gpu"], assigned: int | tuple[str, ...], seen: "Sequence[Gpu]"
+) -> Literal["cpu", "gpu"]:
+    """Return the device of a process: GPUs if they are requested, assigned or visible, else CPUs.
+
+    GPUs are also returned if the machine has some but the driver does not answer, so that `refuse_missing`
+    reports why.
+
+    Args:
+        asked: `launch.device` of its point.
+        assigned: See `assigned_gpus`.
+        seen: GPUs that the process may use, from NVML.
+    """
+    if asked == "cpu":
+        return "cpu"
+    return "gpu" if asked == "gpu" or assigned or seen or driver_is_dead() else "cpu"
+
+
+def refuse_missing(
+    assigned: int | tuple[str, ...], seen: "Sequence[Gpu]", why: Callable[[], "Reason"] = why_unseen
+) -> None:
+    """Refuse to compute on GPUs if none is visible, or if one assigned by UUID is missing.
+
+    Args:
+        assigned: See `assigned_gpus`.
+        seen: GPUs that this process may use, from NVML.
+        why: Returns why no GPU is visible.
+
+    Raises:
+        RunError: If GPUs are missing; the message names them, or the likely reason.
+    """
+    names = () if isinstance(assigned, int) else assigned
+    every = read_gpus()
+    there = {gpu.uuid for gpu in every} | {part.uuid for gpu in every for part in gpu.instances or ()}
+    if lost := sorted(set(names) - there):
+        raise RunError(
+            f"the GPUs that this run has reserved: {', '.join(names)}",
+            f"no {', '.join(lost)}",
+            "See `nvidia-smi -L` and the kernel's log. A lost GPU needs a reset.",
+        )
+    if not seen:
+        reason = why()
+        asked = ", ".join(names) or (f"{assigned} GPUs" if assigned else "GPUs")
+        raise RunError(f"{asked} to compute on", f"none: {reason.words}", reason.action)

@@ -1,0 +1,301 @@
+"""A connection to the agent on a host, by SSH, and the processes of a run on several hosts."""
+
+import contextlib
+import os
+import queue
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Annotated, BinaryIO, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from scalestudy.hardware.other_programs import OtherPrograms
+from scalestudy.launch.worker_processes import GRACE, KILLED_WITHIN, ProcessGroup
+from scalestudy.store.records import Record
+from scalestudy.util import modules
+from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.modules import own_source
+
+PREFIX = "scalestudy-agent "
+BEAT = 5.0
+"""Seconds between two signs of life of the launcher."""
+SILENCE = 60.0
+"""Seconds without a sign of life after which an agent ends its workers."""
+
+
+class HostRequest(Record):
+    """What to describe and reserve."""
+
+    paths: tuple[str, ...] = ()
+    """Files and folders that the host must see."""
+    workers: int = 0
+    """Number of workers to reserve cores for."""
+    cpus_per_worker: int = 1
+    gpus: int = 0
+    """Number of GPUs to reserve, if the host has that many."""
+
+
+class HostGpu(Record):
+    """A GPU that processes may use."""
+
+    name: str
+    capability: tuple[int, int] | None = None
+
+
+class HostFacts(Record):
+    """Answer to a request."""
+
+    kind: Literal["facts"] = "facts"
+    host: str
+    """Host name, from `socket.gethostname`."""
+    version: str
+    cores: int
+    """Number of cores that processes may use."""
+    gpus: tuple[HostGpu, ...] = ()
+    unseen: tuple[str, ...] = ()
+    """Paths of the request that this host does not see."""
+    alone: bool = True
+    """Whether the reserved cores are exclusive."""
+    holders: tuple[str, ...] = ()
+    """UUIDs of GPUs that other runs hold, if too few were left to reserve."""
+
+
+class WorkersStart(Record):
+    """The workers to start, with what was reserved."""
+
+    run: str
+    """Folder of the run, or of a check."""
+    ranks: tuple[int, ...]
+    hosts: tuple[str, ...]
+    """Host of every rank, by rank."""
+    port: int
+    environment: str | None = None
+    """Virtual environment of the workers; None for that of the agent."""
+    variables: dict[str, str]
+
+
+class WorkerEnded(Record):
+    """A worker has ended."""
+
+    kind: Literal["ended"] = "ended"
+    rank: int
+    code: int
+    """Exit code; negative for a signal."""
+
+
+class AllEnded(Record):
+    """All workers have ended, by themselves or by the agent; its last line."""
+
+    kind: Literal["over"] = "over"
+    share: float
+    """Share of the reserved cores that other programs used."""
+    programs: str
+
+
+Answer = HostFacts | WorkerEnded | AllEnded
+ANSWER: TypeAdapter[Answer] = TypeAdapter(Annotated[Answer, Field(discriminator="kind")])
+
+
+CONNECTS_WITHIN, ALIVE_EVERY, ALIVE_MISSED = 15, 5, 3
+SSH = (
+    "ssh",
+    "-T",
+    *("-o", "BatchMode=yes"),
+    *("-o", f"ConnectTimeout={CONNECTS_WITHIN}"),
+    *("-o", f"ServerAliveInterval={ALIVE_EVERY}"),
+    *("-o", f"ServerAliveCountMax={ALIVE_MISSED}"),
+)
+"""Never asks for a password, and ends within 20 s when the host has died."""
+ANSWERS_WITHIN = 120.0
+"""Seconds for Python to start on a busy host with a slow file system."""
+STOPS_WITHIN = 2 * GRACE + KILLED_WITHIN + (ALIVE_MISSED + 1) * ALIVE_EVERY
+"""Seconds for an agent to end its workers, or for ssh to find that the host has died."""
+SSH_FAILED = 255
+
+
+class Unreachable(RunError):
+    """A host that SSH does not reach."""
+
+
+class Connection:
+    """An agent on a host, which ends its workers when the connection ends."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        python = [sys.executable, "-P", "-m", modules.HOST_AGENT]
+        if source := own_source():
+            python = ["env", f"PYTHONPATH={source}", *python]
+        arguments = python if is_here(host) else [*SSH, host, "exec " + shlex.join(python)]
+        try:
+            self._process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            action = "Install OpenSSH's client (Debian: openssh-client)."
+            raise UserError(f"ssh, to reach {host}", "no such program", action) from error
+        assert self._process.stdin is not None
+        self._input = self._process.stdin
+        self._answers: queue.SimpleQueue[Answer | None] = queue.SimpleQueue()
+        self._errors: deque[str] = deque(maxlen=20)
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
+        self._complaints = threading.Thread(target=self._listen, args=(self._process.stderr,), daemon=True)
+        self._closed = threading.Event()
+        for thread in (self._reader, self._complaints, threading.Thread(target=self._beat, daemon=True)):
+            thread.start()
+
+    def _read(self, output: BinaryIO) -> None:
+        for line in output:
+            text = line.decode(errors="replace")
+            if text.startswith(PREFIX):
+                with contextlib.suppress(ValidationError):
+                    self._answers.put(ANSWER.validate_json(text.removeprefix(PREFIX)))
+        self._answers.put(None)
+
+    def _listen(self, output: BinaryIO) -> None:
+        self._errors.extend(line for raw in output if (line := raw.decode(errors="replace").strip()))
+
+    def _beat(self) -> None:
+        while not self._closed.wait(BEAT):
+            self._write(b"\n")
+
+    def send(self, message: HostRequest | WorkersStart) -> None:
+        """Send a message; if the connection has ended, `answer` returns None."""
+        self._write(message.model_dump_json().encode() + b"\n")
+
+    def _write(self, data: bytes) -> None:
+        with contextlib.suppress(OSError, ValueError):  # ended or closed
+            self._input.write(data)
+            self._input.flush()
+
+    def answer(self, within: float | None = None) -> Answer | None:
+        """Return the next answer; None if the connection has ended, or none came within these seconds."""
+        try:
+            return self._answers.get(timeout=within)
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        """Let the agent end its workers."""
+        self._closed.set()
+        with contextlib.suppress(OSError):
+            self._input.close()
+
+    def end(self, deadline: float) -> None:
+        """Wait until the agent has ended, and kill the connection at `deadline` (monotonic)."""
+        self.close()
+        try:
+            self._process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join(GRACE)
+
+    def failure(self) -> RunError:
+        """Return why there is no answer, ending the connection."""
+        self.end(time.monotonic() + KILLED_WITHIN)
+        self._complaints.join(GRACE)
+        code = self._process.returncode
+        words = self._errors[-1] if self._errors else f"no answer within {ANSWERS_WITHIN:.0f} s"
+        if code == SSH_FAILED and not is_here(self.host):
+            action = (
+                f"Let `ssh {self.host} true` work without a question, or take the host out of launch.hosts."
+            )
+            return Unreachable(f"{self.host} to be reached by SSH", words, action)
+        return RunError(
+            f"Scalestudy on {self.host} as here, with {sys.executable}",
+            words,
+            "Install the same environment at the same path on every host, best on a shared file system.",
+        )
+
+
+def is_here(host: str) -> bool:
+    """Whether a host is this machine, where no SSH is needed."""
+    own = socket.gethostname()
+    return host in ("localhost", own, own.partition(".")[0])
+
+
+def connected(
+    held: contextlib.ExitStack, requests: Sequence[tuple[str, HostRequest]]
+) -> list[tuple[Connection, HostFacts | RunError]]:
+    """Connect to hosts until `held` exits; return each connection and its host's facts, or the error."""
+    connections = []
+    for host, request in requests:
+        connection = Connection(host)
+        held.callback(connection.end, time.monotonic())
+        connections.append(connection)
+        connection.send(request)
+    deadline = time.monotonic() + ANSWERS_WITHIN
+    answers: list[tuple[Connection, HostFacts | RunError]] = []
+    for connection in connections:
+        answer = connection.answer(max(0.0, deadline - time.monotonic()))
+        answers.append((connection, answer if isinstance(answer, HostFacts) else connection.failure()))
+    return answers
+
+
+class HostProcesses(ProcessGroup):
+    """The workers of a run on several hosts."""
+
+    def __init__(self, starts: Sequence[tuple[Connection, WorkersStart]]) -> None:
+        super().__init__(sum(len(start.ranks) for _, start in starts))
+        self._starts = starts
+        self._lost: dict[str, str] = {}
+        self._over: dict[str, AllEnded] = {}
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start the workers of all hosts."""
+        for connection, start in self._starts:
+            connection.send(start)
+            thread = threading.Thread(target=self._follow, args=(connection, start.ranks), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def _follow(self, connection: Connection, ranks: Sequence[int]) -> None:
+        while (answer := connection.answer()) is not None:
+            if isinstance(answer, WorkerEnded):
+                self._end(answer.rank, answer.code)
+            elif isinstance(answer, AllEnded):
+                self._over[connection.host] = answer
+        if connection.host not in self._over:
+            error = connection.failure()
+            self._lost[connection.host] = f"host {connection.host} was lost ({error.received})"
+        for rank in ranks:
+            if not self.ended(rank):
+                self._end(rank, SSH_FAILED)
+
+    def stop(self) -> None:
+        """End all workers; a host that does not confirm it within `STOPS_WITHIN` seconds is lost."""
+        for connection, _ in self._starts:
+            connection.close()
+        deadline = time.monotonic() + STOPS_WITHIN
+        for connection, _ in self._starts:
+            connection.end(deadline)
+        for thread in self._threads:
+            thread.join()
+
+    def lost(self) -> str:
+        """Return which hosts were lost, and why."""
+        return "; ".join(self._lost.values())
+
+    def others(self) -> OtherPrograms:
+        """Return what other programs used on the host on which they used the most."""
+        host, most = max(self._over.items(), key=lambda end: end[1].share)
+        return OtherPrograms(most.share, f"{most.programs} on {host}")
+
+
+def passed_on() -> dict[str, str]:
+    """Return the variables of this process that the workers of other hosts get too: those of libraries."""
+    return {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
+
+
+PASSED_ON = ("GLOO_", "HOROVOD_", "KERAS_", "NCCL_", "OMP_", "TF_", "TORCH_", "UCX_", "XLA_", "PYTHONPATH")

@@ -1,0 +1,300 @@
+"""The launcher for several machines without a queue, which reaches them by SSH."""
+
+import contextlib
+import functools
+import re
+import subprocess
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import scalestudy
+from scalestudy.cluster.private_files import SECRET, new_secret
+from scalestudy.config.expand import expand
+from scalestudy.config.feasible import Machine
+from scalestudy.config.file import Study
+from scalestudy.config.point import Point
+from scalestudy.launch.host_connection import (
+    SSH,
+    Connection,
+    HostFacts,
+    HostProcesses,
+    HostRequest,
+    WorkersStart,
+    connected,
+    is_here,
+    passed_on,
+)
+from scalestudy.launch.launcher import Note, Options
+from scalestudy.launch.local import Held, LocalLauncher
+from scalestudy.launch.reserve import ports
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util.errors import RunError, UserError
+
+_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@-]*"  # never an option of ssh
+_COUNT = "([1-9][0-9]{0,4})"
+_ITEM = re.compile(rf"({_NAME})(?::{_COUNT})?", re.ASCII)
+_LINE = re.compile(rf"({_NAME})(?:(?::|\s+slots\s*=\s*){_COUNT})?(?:\s+max[-_]slots\s*=\s*\d+)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A host as listed: its name for ssh, and its largest number of workers; None if the list has none."""
+
+    name: str
+    slots: int | None = None
+
+
+def listed(hosts: Sequence[str] | str | None, where: str = "") -> tuple[Listed, ...]:
+    """Return the hosts of `launch.hosts`: names, or the absolute path of a host file.
+
+    Raises:
+        UserError: If there are none, a host is malformed or listed twice, or the file cannot be read.
+            `where` is the line of the study file, for the message.
+    """
+    if not hosts:
+        raise UserError(
+            'hosts beside launch.on = "hosts"',
+            f"none{where}",
+            'Write hosts = ["a", "b:2"] under [launch], or the path of a host file.',
+        )
+    in_file = isinstance(hosts, str)
+    source = f" in {hosts}" if in_file else where
+    found = []
+    for text in _lines(hosts) if isinstance(hosts, str) else hosts:
+        match = (_LINE if in_file else _ITEM).fullmatch(text)
+        if match is None:
+            raise UserError(
+                "a host, such as lab2, me@lab2 or lab2:4 (in a host file `lab2 slots=4`)",
+                f"{text!r}{source}",
+                "Correct it.",
+            )
+        found.append(Listed(match[1], int(match[2]) if match[2] else None))
+    names = [host.name for host in found]
+    if not found or len(set(names)) < len(names):
+        twice = next((name for name in names if names.count(name) > 1), None)
+        raise UserError(
+            "each host once",
+            f"{twice} twice{source}" if twice else f"no host{source}",
+            "Give its number of workers instead, as lab2:4."
+            if twice
+            else "Add lines such as `lab2 slots=4`.",
+        )
+    return tuple(found)
+
+
+def _lines(file: str) -> list[str]:
+    try:
+        text = Path(file).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise UserError("a host file", f"{file}: {reason}", "Correct the path in launch.hosts.") from None
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
+def shares(slots: Sequence[int], processes: int, *, one_host: bool) -> list[int]:
+    """Return the number of processes of each host: on one, or balanced over the first hosts that suffice.
+
+    Six processes on hosts with 4 slots each are 3 and 3, on hosts with 4 and 2 slots 4 and 2.
+    """
+    counts = [0] * len(slots)
+    if one_host:
+        fitting = [index for index, most in enumerate(slots) if most >= processes]
+        counts[fitting[0] if fitting else slots.index(max(slots))] = processes
+        return counts
+    used = next((count for count in range(2, len(slots)) if sum(slots[:count]) >= processes), len(slots))
+    for _ in range(processes):
+        room = [index for index in range(used) if counts[index] < slots[index]]
+        counts[min(room or range(used), key=lambda index: counts[index])] += 1
+    return counts
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """The hosts of a study, all of which have answered."""
+
+    listed: tuple[Listed, ...]
+    facts: tuple[HostFacts, ...]
+
+    def machine(self) -> Machine:
+        """Return the resources of a host, those of the smallest; a host file may allow more workers."""
+        given = [host.slots for host in self.listed if host.slots is not None]
+        capabilities = [gpu.capability for facts in self.facts for gpu in facts.gpus if gpu.capability]
+        return Machine(
+            gpus=min(len(facts.gpus) for facts in self.facts),
+            cores=min(facts.cores for facts in self.facts),
+            cluster=True,
+            tasks_per_node=max(given) if len(given) == len(self.listed) else None,
+            capability=min(capabilities, default=None),
+        )
+
+    def slots(self, cpus_per_worker: int, device: str) -> list[int]:
+        """Return the largest number of workers of each host."""
+        on_gpus = self.machine().device(device) == "gpu"
+        return [
+            host.slots or (len(facts.gpus) if on_gpus else max(1, facts.cores // cpus_per_worker))
+            for host, facts in zip(self.listed, self.facts, strict=True)
+        ]
+
+    def ranks(self, point: Point) -> list[tuple[str, tuple[int, ...]]]:
+        """Return the hosts that a point uses, each with its ranks, in blocks."""
+        launch, processes = point.launch, point.processes
+        one = processes == 1 or self.machine().nodes(processes, launch.cpus_per_worker, launch.device) == 1
+        counts = shares(self.slots(launch.cpus_per_worker, launch.device), processes, one_host=one)
+        found, first = [], 0
+        for host, count in zip(self.listed, counts, strict=True):
+            if count:
+                found.append((host.name, tuple(range(first, first + count))))
+            first += count
+        return found
+
+
+@functools.cache
+def reached(hosts: tuple[Listed, ...]) -> Hosts:
+    """Ask all hosts what they have, once in this process.
+
+    Raises:
+        UserError: If a host cannot be reached, or has no Scalestudy or another version.
+    """
+    with contextlib.ExitStack() as held:
+        facts = []
+        for _, answer in connected(held, [(host.name, HostRequest()) for host in hosts]):
+            if isinstance(answer, RunError):
+                raise UserError(answer.expected, answer.received, answer.action)
+            facts.append(answer)
+    for host, answer in zip(hosts, facts, strict=True):
+        if answer.version != scalestudy.__version__:
+            raise UserError(
+                f"Scalestudy {scalestudy.__version__} on {host.name}, as here",
+                answer.version,
+                "Install the same version on every host.",
+            )
+    return Hosts(hosts, tuple(facts))
+
+
+class HostsLauncher(LocalLauncher):
+    """Runs points on several machines, one after another, within this process's lifetime."""
+
+    title = "several hosts"
+
+    def points(self, study: Study, options: Options) -> list[Point]:
+        """Return the points of a study, expanded for its hosts.
+
+        Raises:
+            UserError: If a host does not answer, or a point is impossible there.
+        """
+        hosts = hosts_of(study)
+        machine = hosts.machine()
+        points = expand(
+            study,
+            gpus=machine.gpus,
+            cores=machine.cores,
+            cluster=True,
+            tasks_per_node=machine.tasks_per_node,
+            capability=machine.capability,
+        )
+        for point in points:
+            most = sum(hosts.slots(point.launch.cpus_per_worker, point.launch.device))
+            if point.processes > most:
+                raise UserError(
+                    f"hosts for the {point.processes} processes of {point.name}",
+                    f"room for {most}{study.place.of('launch.hosts', 'sweep.workers')}",
+                    "Add hosts, allow more workers on one (lab2:4), or use fewer workers.",
+                )
+        return points
+
+    def notes(self, points: Sequence[Point]) -> Iterator[Note]:
+        """Yield nothing: this machine says little about the hosts."""
+        yield from ()
+
+    @staticmethod
+    def hold(held: contextlib.ExitStack, folder: StudyFolder, point: Point) -> Generator[Note, None, Held]:
+        """Reserve cores and GPUs on the hosts of a point; see `reserved`."""
+        yield from ()
+        files = point.needed_files()
+        paths = (str(folder.path.absolute() / "study.json"), files.prepared, files.split)
+        return reserved(held, point, paths)
+
+
+def reserved(held: contextlib.ExitStack, point: Point, paths: Sequence[str]) -> Held:
+    """Connect to the hosts of a point and reserve cores and GPUs there, until `held` exits.
+
+    Raises:
+        RunError: If a host does not answer, does not see these paths, or others hold its GPUs.
+    """
+    hosts = reached(listed(point.launch.hosts))
+    blocks = hosts.ranks(point)
+    requests = [(host, _request(point, hosts, ranks, tuple(paths))) for host, ranks in blocks]
+    starts: list[tuple[Connection, tuple[int, ...]]] = []
+    names: list[str] = []
+    for (connection, answer), (host, ranks) in zip(connected(held, requests), blocks, strict=True):
+        facts = _usable(host, answer)
+        starts.append((connection, ranks))
+        names += [address_of(host, facts)] * len(ranks)
+        if not facts.alone and not facts.gpus and point.oversubscribed is None:
+            point = point.on(oversubscribed="cores shared with another study")
+    port = held.enter_context(ports(point.processes + 2))
+    variables = passed_on() | ({SECRET: new_secret()} if point.processes > 1 else {})
+
+    def processes(run: RunFolder) -> HostProcesses:
+        every = WorkersStart(
+            run=str(run.path.absolute()),
+            ranks=(),
+            hosts=tuple(names),
+            port=port,
+            environment=point.environment,
+            variables=variables,
+        )
+        return HostProcesses(
+            [(connection, every.model_copy(update={"ranks": ranks})) for connection, ranks in starts]
+        )
+
+    return point, processes
+
+
+def _request(point: Point, hosts: Hosts, ranks: Sequence[int], paths: tuple[str, ...]) -> HostRequest:
+    """Return what to reserve on the host of these ranks, as a local run would for all of its workers."""
+    if point.processes > 1:
+        gpus, places = sum(point.roles[rank] == "worker" for rank in ranks), len(ranks)
+    else:
+        gpus, places = (1, 1) if point.traits.one_device else (point.workers, point.places)
+    if hosts.machine().device(point.launch.device) == "cpu":
+        gpus = 0
+    return HostRequest(paths=paths, workers=places, cpus_per_worker=point.launch.cpus_per_worker, gpus=gpus)
+
+
+def _usable(host: str, answer: HostFacts | RunError) -> HostFacts:
+    if isinstance(answer, RunError):
+        raise answer
+    if answer.unseen:
+        raise RunError(
+            f"a file system that all hosts share, for {answer.unseen[0]}",
+            f"no such file on {host}",
+            "Put the study, its data and the cache (data.cache) where all hosts see them.",
+        )
+    if answer.holders:
+        raise RunError(
+            f"free GPUs on {host}",
+            f"other runs hold {', '.join(answer.holders)}",
+            "Run the study again later.",
+        )
+    return answer
+
+
+def address_of(host: str, facts: HostFacts) -> str:
+    """Return the name by which other hosts know a host: without the user and aliases of ssh's settings."""
+    if is_here(host):
+        return facts.host
+    done = subprocess.run([SSH[0], "-G", host], capture_output=True, text=True, check=False)
+    found = dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
+    return found.get("hostname", host.rpartition("@")[2])
+
+
+def hosts_of(study: Study) -> Hosts:
+    """Return the hosts of a study, all of which have answered; see `reached`."""
+    return reached(listed(study.launch.hosts, study.place.of("launch.hosts", "launch.on")))
+
+
+HOSTS = HostsLauncher()

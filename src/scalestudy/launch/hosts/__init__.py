@@ -1,1 +1,0 @@
-"""Several machines without a queue: `launch.on = "hosts"`."""

@@ -1,1 +1,0 @@
-"""The launcher that runs workers on this machine."""

@@ -1,0 +1,195 @@
+"""The job of a point: its mark, its layout on the nodes of a site, and the contents of its script."""
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from scalestudy.config.expand import expand
+from scalestudy.config.file import Study
+from scalestudy.config.point import Point
+from scalestudy.launch.queue.site_profile import Site, memory_bytes, seconds
+from scalestudy.util.errors import UserError
+from scalestudy.util.modules import own_source
+
+
+class JobMark(NamedTuple):
+    """The study and the submission that a job belongs to: in the queue, in its script, in job.json."""
+
+    study: str
+    """Digest of the real path of the study's folder, which stays the same if the folder is made again."""
+    submission: str
+    """16 random hexadecimal digits, new for every submission."""
+
+    def __str__(self) -> str:
+        return f"scalestudy:{self.study}:{self.submission}"
+
+
+def output_of(script: Path) -> Path:
+    """Return the file, beside a job's script, of the output that the job prints before it opens its log."""
+    return script.with_suffix(".out")
+
+
+@dataclass(frozen=True)
+class JobLayout:
+    """The resources that a job requests.
+
+    Attributes:
+        nodes: Number of nodes.
+        tasks: Total number of processes.
+        tasks_per_node: Maximum number of processes on a node; the first nodes are filled first.
+        cpus_per_task: Cores of each process.
+        gpus_per_node: GPUs of each node; 0 if the job computes on CPUs.
+        seconds: Time limit; None for no limit.
+        survives: Whether the other processes continue when one has ended.
+    """
+
+    nodes: int
+    tasks: int
+    tasks_per_node: int
+    cpus_per_task: int
+    gpus_per_node: int
+    seconds: int | None
+    survives: bool = False
+
+    @property
+    def gpus_per_task(self) -> int:
+        """GPUs of each process."""
+        return self.gpus_per_node // self.tasks_per_node
+
+    @property
+    def cpus_per_node(self) -> int:
+        """Cores on a full node."""
+        return self.cpus_per_task * self.tasks_per_node
+
+
+@dataclass(frozen=True)
+class JobScript:
+    """The contents of a job script.
+
+    Attributes:
+        script: Absolute path of the script.
+        run: Absolute path of the run's folder.
+        python: Python of the workers if the site names neither an environment nor a container.
+        source: Folder of Scalestudy's source, for the workers' PYTHONPATH; None if it is installed like any
+            other package.
+        mark: Mark of the submission; None for a job without a study.
+    """
+
+    name: str
+    script: Path
+    run: Path
+    point: Point
+    layout: JobLayout
+    site: Site
+    mark: JobMark | None = None
+    python: str = sys.executable
+    source: Path | None = field(default_factory=own_source)
+
+    @property
+    def study(self) -> Path:
+        """Folder STUDY of a run in STUDY/points/NAME/run-K; any other run's own folder."""
+        return self.run.parents[2] if self.run.parent.parent.name == "points" else self.run
+
+    @property
+    def printed(self) -> str:
+        """File of the output before the script opens its log; /dev/null if its path has unusual characters.
+
+        Slurm cannot write to a folder with a backslash in its name.
+        """
+        text = str(output_of(self.script))
+        return text if text.isprintable() and "\\" not in text else "/dev/null"
+
+
+def layout(point: Point, site: Site) -> JobLayout:
+    """Return the layout of a point, which `expand_for` has checked for the site."""
+    tasks = point.processes
+    launch = point.launch
+    nodes = site.machine().nodes(tasks, launch.cpus_per_worker, launch.device)
+    tasks_per_node = -(-tasks // nodes)  # balanced: 6 workers on nodes of 4 are 3 + 3
+    workers = point.traits.workers_at_once(point.workers)
+    return JobLayout(
+        nodes=nodes,
+        tasks=tasks,
+        tasks_per_node=tasks_per_node,
+        cpus_per_task=workers * launch.cpus_per_worker,
+        gpus_per_node=tasks_per_node * workers if site.gpus_per_node and launch.device != "cpu" else 0,
+        seconds=seconds(site.for_nodes(nodes).time_limit),
+        survives=not point.traits.synchronous,
+    )
+
+
+def gpu_request(site: Site, layout: JobLayout) -> str:
+    """Fill the number of GPUs into the site's option: for a node (also PBS), a task, or the whole job."""
+    counts = {"--gpus-per-task": layout.gpus_per_task, "--gpus": layout.gpus_per_task * layout.tasks}
+    count = counts.get(site.gpu_request.partition("=")[0], layout.gpus_per_node)
+    return site.gpu_request.replace("{gpus}", str(count))
+
+
+def names_gpus(site: Site) -> bool:
+    """Whether the site's request restricts jobs to one kind of GPU, by its type or by a constraint."""
+    return site.constraint is not None or re.search(r"gpu[a-z-]*[:=][A-Za-z]", site.gpu_request) is not None
+
+
+def allocation(site: Site, layouts: Sequence[JobLayout]) -> str:
+    """Describe how much of what jobs allocate their workers use: GPUs if all jobs have some, else cores.
+
+    If all jobs have a time limit, the maximum number of GPU-hours or core-hours is added; node-hours if the
+    site bills those.
+    """
+    gpus = all(layout.gpus_per_node for layout in layouts)
+    unit, of_node = ("GPU", site.gpus_per_node) if gpus else ("core", site.cpus_per_node)
+    used = [layout.tasks * (layout.gpus_per_task if gpus else layout.cpus_per_task) for layout in layouts]
+    whole = site.whole_nodes or (gpus and "{gpus}" not in site.gpu_request)
+    taken = [layout.nodes * of_node if whole else count for layout, count in zip(layouts, used, strict=True)]
+    share = sum(used) / sum(taken)
+    jobs = "1 job allocates" if len(layouts) == 1 else f"{len(layouts)} jobs allocate"
+    text = f"Workers use {sum(used)} of the {sum(taken)} {unit}s that {jobs} ({share:.0%})"
+    limits = [layout.seconds for layout in layouts if layout.seconds is not None]
+    if len(limits) == len(layouts):
+        if site.bill == "node":
+            unit, taken = "node", [layout.nodes for layout in layouts]
+        hours = sum(count * limit / 3600 for count, limit in zip(taken, limits, strict=True))
+        text += f": at most {hours:.3g} {unit}-hours by their time limits"
+    return f"{text}."
+
+
+def shares_nodes(site: Site, layout: JobLayout) -> bool:
+    """Whether a job's request leaves room on its nodes for other jobs."""
+    return not site.whole_nodes and layout.cpus_per_node < site.cpus_per_node
+
+
+def memory_per_node(site: Site, layout: JobLayout) -> str | None:
+    """Return the memory that a job requests on each node, in Slurm's form; None if the profile has none.
+
+    A job that shares its nodes requests the same part of the memory as of the cores or of the GPUs, whichever
+    is larger.
+    """
+    if site.memory_per_node is None or site.whole_nodes:
+        return site.memory_per_node
+    cores = layout.cpus_per_node / site.cpus_per_node
+    gpus = layout.gpus_per_node / site.gpus_per_node if site.gpus_per_node else 0.0
+    share = max(cores, gpus)
+    if share >= 1:
+        return site.memory_per_node
+    return f"{max(1, int(memory_bytes(site.memory_per_node) * share / 2**20))}M"
+
+
+def expand_for(study: Study, site: Site) -> list[Point]:
+    """Return the points of a study on the nodes of a site; across nodes, `native` means multiworker.
+
+    Raises:
+        UserError: If a combination is impossible there, or if the sweep names `launch.site`.
+    """
+    if "launch.site" in study.sweep.other:
+        raise UserError(
+            "one launch.site for the whole study",
+            f"it in [sweep]{study.place.of('launch.site')}",
+            "Write it under [launch]; to compare sites, run the study once on each.",
+        )
+    machine = site.machine()
+    return expand(
+        study, gpus=machine.gpus, cores=machine.cores, cluster=True, tasks_per_node=machine.tasks_per_node
+    )

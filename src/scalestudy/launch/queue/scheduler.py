@@ -1,0 +1,427 @@
+"""The interface of a queue: a scheduler's client commands, views of jobs, and options of job scripts."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import signal
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from scalestudy.launch.queue.point_job import JobMark
+from scalestudy.store.records import Allocation, Record
+from scalestudy.util.errors import RunError, UserError
+
+if TYPE_CHECKING:
+    from scalestudy.launch.queue.point_job import JobLayout, JobScript
+    from scalestudy.launch.queue.site_profile import Site
+
+WAITING = {
+    "PENDING",
+    "CONFIGURING",
+    "REQUEUED",
+    "REQUEUE_FED",
+    "REQUEUE_HOLD",
+    "SPECIAL_EXIT",
+    "RESV_DEL_HOLD",
+    "POWER_UP_NODE",
+}
+"""States of a job that is not over and does not run."""
+HELD = {"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
+"""Waiting states that last until somebody releases the job."""
+RUNNING = {
+    "RUNNING",
+    "COMPLETING",
+    "SUSPENDED",
+    "STOPPED",
+    "SIGNALING",
+    "STAGE_OUT",
+    "RESIZING",
+}
+"""States of a job that runs or is about to end."""
+ENDED = {
+    "BOOT_FAIL",
+    "CANCELLED",
+    "COMPLETED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "REVOKED",
+    "TIMEOUT",
+}
+"""States of a job that is over."""
+UNSEEN = 53
+"""What Slurm reports in place of a signal if a node cannot open the output of a job."""
+UNKNOWN = "UNKNOWN"
+"""State of a job that its queue has forgotten."""
+TIMEOUT = 20.0
+"""Time limit of a client command in seconds, unless SCALESTUDY_SLURM_TIMEOUT (and so on) sets it."""
+WORKER = '"${worker[@]}"'
+"""The worker's command in a job script."""
+
+
+class JobView(Record):
+    """A job as its queue reports it."""
+
+    job: str
+    state: str
+    reason: str = ""
+    """Why it is pending or how it ended, in the queue's own word; "" for none."""
+    nodes: str = ""
+    """Host list, such as "node[1-2]"."""
+    start: str = ""
+    """Actual or expected start, local time as ISO 8601; "" if unknown."""
+    exit_code: int | None = None
+    signal: int | None = None
+    by: str = ""
+    """Id or name of the user who cancelled it."""
+
+    @property
+    def unseen(self) -> bool:
+        """Whether the job ended because its node could not open its output: it does not see that folder."""
+        return self.signal == UNSEEN
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody must release it before it can start."""
+        return self.state in HELD or (self.waiting and self.reason.startswith("JobHeld"))
+
+    @property
+    def live(self) -> bool:
+        """Whether the job waits or runs."""
+        return self.state in WAITING or self.state in RUNNING
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the job waits."""
+        return self.state in WAITING
+
+    @property
+    def ended(self) -> bool:
+        """Whether the queue reports that the job is over."""
+        return self.state in ENDED
+
+
+class MarkedJob(NamedTuple):
+    """A job in a queue that carries a mark."""
+
+    job: str
+    name: str
+    state: str
+    mark: JobMark
+
+
+def study_digest(folder: Path) -> str:
+    """Return the digest that identifies jobs of the study in this folder."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16]
+
+
+def new_mark(folder: Path) -> JobMark:
+    """Return a mark for a new submission of the study in this folder."""
+    return JobMark(study_digest(folder), secrets.token_hex(8))
+
+
+def read_mark(text: str) -> JobMark | None:
+    """Return the mark in a comment; None if there is none."""
+    match = re.search(r"scalestudy:([0-9a-f]{16}):([0-9a-f]{16})\b", text)
+    return JobMark(match[1], match[2]) if match else None
+
+
+class QueueUnreachable(RunError):
+    """A queue gave no answer in time; `received` describes this in one line."""
+
+    def __init__(self, title: str, command: str, reason: str) -> None:
+        super().__init__(
+            f"an answer of {title} to `{command}`",
+            reason,
+            f"Try again later; {_timeout_variable(title)}=SECONDS sets how long to wait.",
+        )
+
+
+class QueueRefused(UserError):
+    """A queue refused a command; `words` is its own message."""
+
+    def __init__(self, title: str, command: str, words: str, action: str = "") -> None:
+        self.words = words
+        action = action or "Correct what it names, in the site profile or the study."
+        super().__init__(f"a `{command}` that {title} accepts", words, action)
+
+
+class QueueAbsent(UserError):
+    """This machine lacks the queue's commands, or belongs to no cluster."""
+
+    def __init__(self, title: str, command: str, why: str = "none in PATH") -> None:
+        super().__init__(
+            f"the commands of {title} on this machine ({command})",
+            why,
+            f'Log in to the cluster (some need `module load {title.lower()}`), or set launch.on = "local".',
+        )
+
+
+QUEUE_ERRORS = (QueueUnreachable, QueueRefused, QueueAbsent)
+
+
+class Queue(ABC):
+    """A scheduler. Methods that call its commands may raise any of QUEUE_ERRORS."""
+
+    name: ClassVar[str]
+    """Name in `launch.on`."""
+    title: ClassVar[str]
+    """Name shown to users, such as "Slurm"."""
+    submits: ClassVar[tuple[str, ...]]
+    """Command that submits a script."""
+    cancels: ClassVar[tuple[str, ...]]
+    """Command that cancels jobs."""
+    directive: ClassVar[str]
+    """Prefix of options in a job script: "SBATCH" for #SBATCH."""
+    reserved: ClassVar[tuple[str, ...]]
+    """Options that a site may not add, besides those that the job has."""
+    job_variable: ClassVar[str]
+    """Variable in a job that holds its id."""
+    nodes_variable: ClassVar[str]
+    """Variable in a job that holds its nodes."""
+    job_form: ClassVar[re.Pattern[str]]
+    """Pattern of the line that holds the id of a submitted job, in its first group."""
+    reads_stdin: ClassVar[bool] = False
+    """Whether a shell may read the script from its standard input."""
+    warns: ClassVar[bool] = True
+    """Whether the queue sends USR1 before the time limit; otherwise the job measures the time itself."""
+    requeues: ClassVar[bool] = False
+    """Whether a job can put itself back into the queue."""
+    contains: ClassVar[bool] = False
+    """Whether its launcher can start tasks in containers (pyxis)."""
+    full: ClassVar[str]
+    """Phrase in a refusal because the user has too many jobs in the queue."""
+    unreachable: ClassVar[tuple[str, ...]] = ()
+    """Phrases, in lower case, in messages that the server could not be reached."""
+    account_variable: ClassVar[str] = ""
+    """Variable with the account to charge if the site profile names none; "" for none."""
+    ignored_prefix: ClassVar[str] = ""
+    """Prefix of the variables that would set options of a job, and do not, since the site profile does."""
+
+    # Client commands
+
+    def run(self, program: str, *arguments: str) -> tuple[int, str, str]:
+        """Run a client command, within a time limit; return its exit code, output and errors."""
+        limit = time_limit(os.environ, _timeout_variable(self.title))
+        variables = self.environment(os.environ, submitting=program == self.submits[0]) | {"LC_ALL": "C"}
+        try:
+            return _answer([program, *arguments], variables, limit)
+        except (FileNotFoundError, PermissionError):
+            raise QueueAbsent(self.title, program) from None
+        except subprocess.TimeoutExpired:
+            raise QueueUnreachable(self.title, program, f"none within {limit:g} s") from None
+
+    def call(self, program: str, *arguments: str) -> str:
+        """Return the output of a client command.
+
+        Raises:
+            QueueUnreachable: If it took too long or could not reach the server.
+            QueueRefused: If it failed, with the queue's message.
+            QueueAbsent: If there is no such command.
+        """
+        code, output, errors = self.run(program, *arguments)
+        return output if code == 0 else self.failed(program, code, output, errors)
+
+    def failed(self, program: str, code: int, output: str, errors: str) -> str:
+        """Raise the error of a failed command, or return its output if the failure does not matter."""
+        words = plain_error(program, errors or output)
+        if any(phrase in words.lower() for phrase in self.unreachable):
+            raise QueueUnreachable(self.title, program, words)
+        raise QueueRefused(self.title, program, words or f"exit code {code}, and no reason")
+
+    def environment(self, variables: Mapping[str, str], *, submitting: bool) -> dict[str, str]:
+        """Return the variables of client commands, derived from those of this process."""
+        return dict(variables)
+
+    # Jobs
+
+    @abstractmethod
+    def ask(self, jobs: Sequence[str], *, cluster: str = "") -> Mapping[str, JobView]:
+        """Return the view of each of these jobs, in few calls; a forgotten job has the state "UNKNOWN"."""
+
+    @abstractmethod
+    def marked(self) -> list[MarkedJob]:
+        """Return this user's jobs that are not over and carry a mark."""
+
+    def cluster_name(self) -> str:
+        """Return the queue's name of the cluster that this machine talks to; "" if unknown."""
+        return ""
+
+    def gpu_kinds(self, site: Site) -> list[str]:
+        """Return the kinds of nodes with GPUs in the site's partition, in words; empty if unknown."""
+        return []
+
+    @abstractmethod
+    def after(self, job: str) -> list[str]:
+        """Return the submission options for a job that waits until another job has succeeded."""
+
+    def submission(self, script: Path, after: str | None = None) -> list[str]:
+        """Return the command that submits a script."""
+        return [*self.submits, *(self.after(after) if after else ()), str(script)]
+
+    def submit(self, script: Path, after: str | None = None) -> str:
+        """Submit a script and return the id of the job."""
+        program, *arguments = self.submission(script, after)
+        try:
+            printed = self.call(program, *arguments)
+        except QueueRefused as refused:
+            action = self.advice(refused.words)
+            raise QueueRefused(self.title, program, refused.words, action) from None
+        for line in reversed(printed.splitlines()):  # sites may print more around it
+            if match := self.job_form.fullmatch(line.strip()):
+                return match[1]
+        words = printed.strip() or "nothing, not even the id of a job"
+        raise QueueRefused(self.title, program, words)
+
+    def advice(self, words: str) -> str:
+        """Return advice on a refused submission from the queue's message; "" if there is none."""
+        return ""
+
+    def with_account(self, site: Site) -> Site:
+        """Return a site whose jobs charge the account of the queue's variable, if the profile names none."""
+        account = os.environ.get(self.account_variable)
+        return site.model_copy(update={"account": account}) if account and site.account is None else site
+
+    def cancel(self, jobs: Sequence[str]) -> None:
+        """Cancel jobs. Jobs that have ended are ignored."""
+        for ids in chunks(list(jobs)):
+            try:
+                self.call(*self.cancels, *ids)
+            except QueueRefused as refused:
+                action = "Only their owner or an administrator can cancel jobs."
+                raise QueueRefused(self.title, self.cancels[0], refused.words, action) from None
+
+    @abstractmethod
+    def waiting_reason(self, reason: str) -> str:
+        """Describe what a waiting job waits for, from the queue's reason."""
+
+    # Job scripts
+
+    @abstractmethod
+    def directives(self, job: JobScript) -> list[str]:
+        """Return the options of a job, each with its value, without those that its site adds."""
+
+    @abstractmethod
+    def option_names(self, option: str) -> set[str]:
+        """Return the names that an option sets; none if it is not a single option in the expected form."""
+
+    def options(self, job: JobScript) -> list[str]:
+        """Return the options of a job, then those that its site adds.
+
+        Raises:
+            UserError: If an option of the site is malformed, or would change one of the job.
+        """
+        computed = self.directives(job)
+        taken = set(self.reserved).union(*map(self.option_names, computed))
+        for option in job.site.directives:
+            names = self.option_names(option)
+            if option not in computed and (not names or names & taken):
+                raise UserError(
+                    "directives with one option each that do not change a job's layout",
+                    f"{option!r} in the site profile {job.site.name}",
+                    "Remove it if the point or a key of the profile sets it; else write one option, with its"
+                    " full name.",
+                )
+        return list(dict.fromkeys([*computed, *job.site.directives]))
+
+    @abstractmethod
+    def launch_command(self, site: Site, layout: JobLayout) -> list[str] | None:
+        """Return the lines of a command that starts every process; None for a launcher of the site's own."""
+
+    @abstractmethod
+    def mpirun_options(self) -> tuple[list[str], str, tuple[str, ...]]:
+        """Return for mpirun: lines of bash before it, more options, and prefixes of variables to pass on."""
+
+    def prepare(self) -> list[str]:
+        """Return lines of bash that come first in a job script."""
+        return []
+
+    # Inside a job
+
+    def own_job(self) -> str:
+        """Return the id of the job that this process runs in; "none" outside of a job."""
+        return os.environ.get(self.job_variable, "none")
+
+    def own_nodes(self) -> str:
+        """Return the nodes of the job that this process runs in."""
+        return os.environ.get(self.nodes_variable, "this machine")
+
+    def own_allocation(self) -> Allocation | None:
+        """Return what the job of this process holds; None if the queue does not say."""
+        return None
+
+    def is_running(self) -> bool:
+        """Whether it is certain that the queue is not ending this process's job."""
+        return False
+
+    def requeue(self) -> bool:
+        """Requeue this process's job; return whether that succeeded."""
+        return False
+
+
+def _timeout_variable(title: str) -> str:
+    return f"SCALESTUDY_{title.upper()}_TIMEOUT"
+
+
+def time_limit(environment: Mapping[str, str], variable: str) -> float:
+    """Return the time limit of a client command in seconds.
+
+    Raises:
+        UserError: If the variable is set to anything but a positive number.
+    """
+    text = environment.get(variable, "").strip() or f"{TIMEOUT:g}"
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < float("inf"):
+            return float(text)
+    raise UserError(f"a number of seconds in {variable}", repr(text), f"Write {TIMEOUT:g}.")
+
+
+def plain_error(program: str, errors: str) -> str:
+    """Join the errors of a command in one line, without its name, warnings and repetitions."""
+    lines: list[str] = []
+    for line in errors.splitlines():
+        words = line.strip().removeprefix(f"{program}: ")
+        if words.lower().startswith("warning"):
+            continue
+        words = words.removeprefix("error: ").removeprefix("fatal: ").rstrip(".")
+        if words and words not in lines:
+            lines.append(words)
+    return "; ".join(lines)
+
+
+def chunks(ids: Sequence[str], size: int = 100) -> list[Sequence[str]]:
+    """Split ids into batches that fit a command line and keep the server's answer small."""
+    return [ids[start : start + size] for start in range(0, len(ids), size)]
+
+
+def _answer(command: Sequence[str], environment: Mapping[str, str], limit: float) -> tuple[int, str, str]:
+    process = subprocess.Popen(
+        list(command),
+        env=dict(environment),
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        output, errors = process.communicate(timeout=limit)
+    finally:
+        # A site's wrapper script may have started processes that would keep the pipes open.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+    return process.returncode, output, errors

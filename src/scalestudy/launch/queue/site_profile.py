@@ -1,0 +1,442 @@
+"""Site profiles: the settings of a cluster for jobs, and how they are read and checked."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
+
+from scalestudy.config.feasible import Machine
+from scalestudy.config.keys import UndefinedVariable, expanded, shown, suggestion
+from scalestudy.config.settings import WITHOUT_SITE, StrictModel
+from scalestudy.config.toml_text import KeyLines, read_text, toml_table
+from scalestudy.launch.environments import is_image
+from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util.errors import UserError
+
+LONGEST = 10_000 * 24 * 3600
+"""Longest time limit in seconds; more is taken for a mistake."""
+TIME_FORM = (
+    'a time above 0, of at most 10000 days, as Slurm writes it: "1:30:00", "90" (minutes), "2-12" '
+    '(days-hours), "infinite"'
+)
+GPU_FORM = (
+    'an option with {gpus} in it, such as "--gres=gpu:{gpus}" (PBS: "ngpus={gpus}"), all GPUs of a node '
+    '("--gres=gpu:a100:4"), or "" if the partition alone provides them'
+)
+_GPUS = re.compile(r"((--gres|--gpus-per-node|--gpus-per-task|--gpus)=)?[A-Za-z0-9_.:,()+={}-]*")
+_GPU_COUNT = re.compile(r"\{gpus\}|(--gres=gpu:|--gpus-per-node=)([A-Za-z][\w.-]*:)?\d", re.ASCII)
+_LAUNCHER = re.compile(r"(?:[\w./:=,@%+ -]|\$\w+|\$\{\w+\})+", re.ASCII)
+
+
+def seconds(text: str) -> int | None:
+    """Convert a time in one of the forms of sbatch(1), --time, to seconds; None for no limit.
+
+    Raises:
+        ValueError: If the text has another form, or is 0. Minutes and seconds over 59 after a larger unit are
+            taken for a mistake.
+    """
+    if text.strip().lower() in ("infinite", "unlimited", "-1"):
+        return None
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d\d))?(?::(\d\d))?", text.strip(), re.ASCII)
+    days, *parts = match.groups() if match else (None, "0")
+    numbers = [int(part) for part in parts if part is not None]
+    alone = days is None and len(numbers) < 3  # minutes, and perhaps seconds
+    hours, minutes, rest = ([0] * alone + numbers + [0, 0])[:3]
+    total = ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + rest
+    if (minutes > 59 and not alone) or rest > 59 or not 0 < total <= LONGEST:
+        raise ValueError(TIME_FORM)
+    return total
+
+
+def notation(total: int | None) -> str:
+    """Convert seconds to Slurm's notation, rounded up to a minute, which is Slurm's resolution."""
+    if total is None:
+        return "UNLIMITED"
+    minutes = -(-total // 60)
+    days, minutes = divmod(minutes, 24 * 60)
+    clock = f"{minutes // 60:02}:{minutes % 60:02}:00"
+    return f"{days}-{clock}" if days else clock
+
+
+def memory_bytes(text: str) -> int:
+    """Convert a memory request of Slurm, such as "180G", to bytes; a bare number is in MiB.
+
+    Raises:
+        ValueError: If the text has another form.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", text.strip(), re.IGNORECASE | re.ASCII)
+    if match is None:
+        raise ValueError('an amount of memory such as "180G"')
+    return int(float(match[1]) * 1024 ** ("KMGT".index(match[2].upper() or "M") + 1))
+
+
+def _line(text: str) -> None:
+    if not (text.isprintable() and text.strip()):
+        raise ValueError("a text on one line")
+
+
+def _readable(parse: Callable[[str], object]) -> AfterValidator:
+    def check(text: str) -> str:
+        parse(text)
+        return text
+
+    return AfterValidator(check)
+
+
+Bill = Literal["worker", "gpu", "core", "node"]
+Count = Annotated[int, Field(gt=0, le=10_000)]
+Line = Annotated[str, _readable(_line)]
+TimeLimit = Annotated[str, _readable(seconds)]
+
+
+def _texts(value: Any) -> Any:
+    # pydantic validates the returned value as Python and expects tuples.
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Container(StrictModel):
+    """The container that workers run in."""
+
+    image: str
+    """Path of the image: a .sif file, a sandbox folder, a Charliecloud image folder, or a .sqsh file."""
+    runtime: Literal["apptainer", "singularity", "charliecloud", "pyxis"] = "apptainer"
+    """Program that runs the image. "pyxis" is Slurm's plugin for enroot: srun then starts every worker."""
+    binds: tuple[str, ...] = Field(default=(), examples=[["/scratch/me/data"]])
+    """More folders that are visible inside, as "/folder" or "/outside:/inside". The study's are added."""
+    overlay: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
+        default=(), examples=["/scratch/me/overlay.ext3:ro"]
+    )
+    """Overlay image with more software, or a list of them (Apptainer and Singularity). With ":ro" workers can
+    share it."""
+    gpu: Literal["nv", "none"] = "nv"
+    """Whether the GPU driver's libraries are added when the job has GPUs. A Charliecloud image must hold them
+    (`ch-fromhost --nvidia IMAGE`); write "none" if `binds` add them."""
+    python: str = "python3"
+    """Python inside the image, or in an overlay."""
+
+    @field_validator("image")
+    @classmethod
+    def _is_here(cls, image: str) -> str:
+        if "://" in image or not image.strip():
+            raise ValueError("the path of an image, since jobs do not download,")
+        return image
+
+
+def container_table(value: Any) -> Any:
+    """Return the table of a container, also from the path of an image alone, with lists as tuples."""
+    if isinstance(value, str):
+        return {"image": value}
+    if isinstance(value, dict) and isinstance(value.get("binds"), list):
+        return value | {"binds": tuple(value["binds"])}
+    return value
+
+
+class LargeJobs(StrictModel):
+    """Other settings for jobs of many nodes. Keys that are absent keep the site's values."""
+
+    nodes: Count
+    """Minimum number of nodes of these jobs."""
+    partition: Line | None = None
+    """Their partition."""
+    qos: Line | None = None
+    """Their quality of service."""
+    time_limit: TimeLimit | None = None
+    """Their time limit."""
+
+
+class Site(StrictModel):
+    """A cluster as its users know it. Users' site files rely on the names of the keys."""
+
+    name: str
+    """Named by its file."""
+    partition: Line | None = Field(default=None, examples=["gpu"])
+    """Partition of the jobs (PBS: queue). By default, the cluster's."""
+    account: Line | None = Field(default=None, examples=["my-project"])
+    """Account to charge."""
+    bill: Bill = "worker"
+    """Unit whose hours the site charges; the report states costs in it."""
+    qos: Line | None = Field(default=None, examples=["normal"])
+    """Quality of service (Slurm only)."""
+    constraint: Line | None = Field(default=None, examples=["v100"])
+    """Features that the nodes must have (PBS: a resource of the chunk, "system=polaris")."""
+    gpus_per_node: Annotated[int, Field(ge=0, le=1000)] = 0
+    """GPUs of a node; 0 for nodes without GPUs."""
+    cpus_per_node: Count
+    """Cores of a node that jobs may use."""
+    exclusive: bool | None = Field(default=None, examples=[True])
+    """Whether to ask for whole nodes, so that no other job disturbs the measurement. By default, only if
+    `bill` is "node", since whole nodes are charged anyway. The report names the runs that shared a node."""
+    memory_per_node: Annotated[str, _readable(memory_bytes)] | None = Field(default=None, examples=["180G"])
+    """Memory of a node that jobs may use. By default, the site's. A job that shares its nodes asks for the
+    same part of it as of the cores or GPUs."""
+    tasks_per_node: Count | None = Field(default=None, examples=[2])
+    """Maximum number of workers on a node. By default, one for each GPU, or as many as there are cores
+    for."""
+    gpu_request: str = "--gres=gpu:{gpus}"
+    """Option that asks for GPUs; {gpus} is their number: of a node in "--gres=gpu:v100:{gpus}" and
+    "--gpus-per-node={gpus}", of a process in "--gpus-per-task={gpus}", of the job in "--gpus={gpus}". If the
+    site gives out whole nodes only, write all GPUs of a node, "--gres=gpu:a100:4"; if the partition alone
+    brings its GPUs, write ""."""
+    time_limit: TimeLimit = "01:00:00"
+    """Time limit of a job, as Slurm writes it: "1:30:00", "90" (minutes), "2-12" (days-hours), "2-12:30:00",
+    or "infinite"."""
+    large_jobs: tuple[LargeJobs, ...] = Field(
+        default=(), examples=[[{"nodes": 9, "partition": "large", "time_limit": "04:00:00"}]]
+    )
+    """Partition, QoS and time limit of jobs with many nodes. If several fit, the last one counts."""
+    signal_lead: Annotated[int, Field(ge=10, le=3600)] = 120
+    """Seconds before the time limit at which a job writes a checkpoint and puts itself back into the
+    queue."""
+    requeue_limit: Annotated[int, Field(ge=0, le=1000)] = 10
+    """How often a job may put itself back into the queue. Each time it gets one more time limit."""
+    modules: tuple[Line, ...] = Field(default=(), examples=[["GCC/12", "Python/3.11"]])
+    """Modules to load, in this order. Do not name CUDA, cuDNN or NCCL: the environment's packages hold
+    them."""
+    module_purge: bool = True
+    """Whether to unload all modules first, if `modules` names any."""
+    proxies: dict[str, str] = Field(default_factory=dict, examples=[{"http_proxy": "http://proxy:3128"}])
+    """Proxy variables of the job. Workers that communicate over gRPC unset them."""
+    scratch: str | None = Field(default=None, examples=["$TMPDIR"])
+    """Folder for temporary files on a fast local disk."""
+    launcher: str = "srun"
+    """Command that starts the workers on several nodes: "srun" (PBS: mpiexec), "mpirun", or your site's own,
+    such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
+    srun_options: tuple[Line, ...] = Field(default=(), examples=[["--gpu-bind=closest"]])
+    """More options of srun, each in a string of its own. With GPUs, --cpu-bind=none precedes them: workers
+    pin themselves to the cores near their GPU."""
+    wrapper: tuple[str, ...] = Field(default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]])
+    """Command that wraps each worker's command."""
+    environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
+    """Virtual environment of the workers. By default, the one that submits."""
+    container: Annotated[Container, BeforeValidator(container_table)] | None = Field(
+        default=None, examples=["~/images/scalestudy.sif"]
+    )
+    """Container image for the workers: its path, or a table with image, runtime, binds, overlay, gpu,
+    python."""
+    directives: tuple[Line, ...] = Field(default=(), examples=[["--hint=nomultithread"]])
+    """More #SBATCH or #PBS options. They must not change the nodes, tasks, cores or GPUs of a job."""
+    env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
+    """More environment variables for the workers. $NAME is replaced on the node."""
+
+    @field_validator("gpu_request")
+    @classmethod
+    def _asks_for_gpus(cls, text: str) -> str:
+        if text and not (_GPUS.fullmatch(text) and _GPU_COUNT.search(text)):
+            raise ValueError(GPU_FORM)
+        return text
+
+    @field_validator("launcher")
+    @classmethod
+    def _is_words(cls, text: str) -> str:
+        if not text.strip() or not _LAUNCHER.fullmatch(text):
+            raise ValueError("plain words and $VARIABLES, without shell commands,")
+        if text == "horovodrun":
+            raise ValueError('"srun" or "mpirun", which start Horovod\'s processes as well,')
+        if "--container-" in text:  # single and mirrored need no launcher, and would start outside
+            raise ValueError('[container] with runtime = "pyxis", and no --container-… options,')
+        return text
+
+    @field_validator("directives")
+    @classmethod
+    def _are_options(cls, directives: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(option.startswith("-") for option in directives):
+            raise ValueError('a list of options of sbatch or qsub, such as ["--nodelist=n1"],')
+        return directives
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> "Site":
+        if self.container is not None and self.environment is not None:
+            raise ValueError("an environment or a container, not both (container.python names its Python),")
+        if "\\u0000" in self.model_dump_json():
+            raise ValueError("strings without a null character,")
+        return self
+
+    @field_validator("proxies", "env")
+    @classmethod
+    def _are_variables(cls, table: dict[str, str]) -> dict[str, str]:
+        for name in table:
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                raise ValueError(f"names of variables, not {name!r}")
+        return table
+
+    def for_nodes(self, nodes: int) -> "Site":
+        """Return this site with the settings for jobs of so many nodes."""
+        fitting = [large for large in self.large_jobs if large.nodes <= nodes]
+        changes = fitting[-1].model_dump(exclude={"nodes"}, exclude_none=True) if fitting else {}
+        return self.model_copy(update=changes)
+
+    def in_environment(self, place: str | None) -> "Site":
+        """Return this site with another environment or container image; unchanged for None."""
+        if place is None:
+            return self
+        path = place.replace("$", "$$")
+        if not is_image(place):
+            return self.model_copy(update={"environment": path, "container": None})
+        container = self.container or Container(image=path)
+        container = container.model_copy(update={"image": path})
+        return self.model_copy(update={"container": container})
+
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether jobs request whole nodes."""
+        return self.bill == "node" if self.exclusive is None else self.exclusive
+
+    def warning(self, limit: int) -> int:
+        """Return how many seconds before its time limit (in seconds) a job is asked to stop."""
+        return min(self.signal_lead, limit // 2)
+
+    def machine(self) -> Machine:
+        """Return the description of its nodes."""
+        return Machine(self.gpus_per_node, self.cpus_per_node, True, self.tasks_per_node)
+
+
+_INIT = "`scalestudy site init NAME` writes one with every key explained."
+
+
+def sites_folder() -> Path:
+    """Return the folder of the user's site profiles: `~/.config/scalestudy/sites`, or by XDG_CONFIG_HOME."""
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("scalestudy")) / "sites"
+
+
+def known_sites() -> list[str]:
+    """Return the names of the user's site profiles."""
+    return sorted(path.stem for path in sites_folder().glob("*.toml"))
+
+
+def find_site(name: str | None, base: Path) -> Site:
+    """Load the site profile with this name or path; without a name, the user's only one.
+
+    Args:
+        name: `launch.site`: a name, or a path (with a slash or ending in .toml).
+        base: Folder to which a relative path refers.
+
+    Raises:
+        UserError: If there is none, or if it is invalid; the message names the line.
+    """
+    return load_site(site_path(name, base))
+
+
+def site_path(name: str | None, base: Path) -> Path:
+    """Return the file of a site profile; for the arguments see `find_site`.
+
+    Raises:
+        UserError: If it does not exist.
+    """
+    known = known_sites()
+    listed = f"Known: {', '.join(known)}. " if known else ""
+    if name is None:
+        if len(known) == 1:
+            return sites_folder() / f"{known[0]}.toml"
+        raise UserError(
+            "the name of a site profile, in launch.site",
+            "none" + (f", and {len(known)} to choose from" if known else f", and none in {sites_folder()}"),
+            f'{listed}Write site = "NAME" under [launch]; {_INIT}',
+        )
+    if name.endswith(".toml") or "/" in name:
+        path = base / Path(name).expanduser()
+    else:
+        path = sites_folder() / f"{name}.toml"
+    if not path.is_file():
+        close = suggestion(name, known)
+        meant = f'Did you mean "{close}"? ' if close else listed
+        raise UserError(f"a site profile at {path}", "no such file", f"{meant}{_INIT}")
+    return path
+
+
+def load_site(path: Path) -> Site:
+    """Read a site profile.
+
+    Raises:
+        UserError: If it is invalid; the message names the line.
+    """
+    text = read_text(path)
+    table = toml_table(text, path.name)
+    place = KeyLines.read(text, path.name)
+    table = {"name": path.stem, **table}
+    _refuse_unknown(table, Site, "", place)
+    if isinstance(table.get("container"), dict):
+        _refuse_unknown(table["container"], Container, "container.", place)
+    try:
+        # Strict validation of JSON rejects "8" for 8, but accepts a list for a tuple.
+        site = Site.model_validate_json(json.dumps(table, default=str), strict=True)
+    except ValidationError as error:
+        raise _wrong(error, place) from None
+    return _with_paths(site, path.absolute().parent)
+
+
+def billing_unit(folder: StudyFolder) -> Bill | None:
+    """Return the unit in which the site of a study charges, from its current profile.
+
+    Returns:
+        The unit; None for a study without a queue, and if the profile cannot be read here. A relative path in
+        launch.site refers to the folder that holds `studies/NAME`.
+    """
+    launch = folder.study.launch
+    if launch.on in WITHOUT_SITE:
+        return None
+    try:
+        return find_site(launch.site, folder.path.absolute().parent.parent).bill
+    except UserError:
+        return None
+
+
+def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place: KeyLines) -> None:
+    for key in table:
+        if key not in model.model_fields:
+            close = suggestion(key, model.model_fields)
+            raise UserError(
+                f"a known key of {'a site profile' if not prefix else '[container]'}",
+                f"`{key}`{place.of(prefix + key)}",
+                f"Did you mean `{close}`?" if close else f"Remove it; {_INIT}",
+            )
+
+
+def _wrong(error: ValidationError, place: KeyLines) -> UserError:
+    first = error.errors()[0]
+    parts = [str(part) for part in first["loc"] if isinstance(part, str)]
+    key, name = (parts[0] if parts else ""), ".".join(parts[:2])
+    if first["type"] == "missing":
+        return UserError(f"{name} in a site profile", f"none{place.of(name, key)}", f"Add it; {_INIT}")
+    kinds = {"tuple_type": "a list of strings", "dict_type": "a table of strings"}
+    expected = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    return UserError(
+        f"{kinds.get(first['type'], expected)} for {name or 'the site profile'}",
+        f"{shown(first['input']) if key else 'other values'}{place.of(key)}",
+        f"Correct the value; {_INIT}",
+    )
+
+
+def _with_paths(site: Site, base: Path) -> Site:
+    """Replace `~` in paths, and variables in paths that are used on the submitting machine.
+
+    Other variables are left to the shells of the nodes, for which a plain $ is written as $$.
+    """
+    changes: dict[str, Any] = {}
+    if site.environment:
+        changes["environment"] = _absolute_path(site.environment, base)
+    if site.scratch:
+        changes["scratch"] = os.path.expanduser(site.scratch)
+    if site.container:
+        image = site.container
+        container = {
+            "image": _absolute_path(image.image, base),
+            "binds": tuple(":".join(map(os.path.expanduser, bind.split(":"))) for bind in image.binds),
+            "overlay": tuple(map(os.path.expanduser, image.overlay)),
+        }
+        changes["container"] = image.model_copy(update=container)
+    return site.model_copy(update=changes)
+
+
+def _absolute_path(text: str, base: Path) -> str:
+    try:
+        return os.path.abspath(base / expanded(text)).replace("$", "$$")
+    except UndefinedVariable:
+        return os.path.expanduser(text)  # the variable is known only on the nodes

@@ -1,0 +1,238 @@
+"""Reservation of ports, cores and GPUs for one run at a time, among all studies on this machine.
+
+A reservation is a file lock held by the launcher, so it always ends with the launcher. The files belong to
+this user alone, because other users could otherwise block them forever. Ports of another user's studies are
+detected by their listeners; their cores are not detected.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+
+from scalestudy.cluster.private_files import SECRET, new_secret
+from scalestudy.cluster.worker_environment import ASSIGNED, assignment
+from scalestudy.config.point import Point
+from scalestudy.hardware import cores as machine_cores
+from scalestudy.hardware import devices
+from scalestudy.hardware.cores import core_by_core, shares
+from scalestudy.hardware.devices import Gpu, lendable_gpus, visible_gpus
+from scalestudy.hardware.network_namespace import READY
+from scalestudy.launch.launcher import Note
+from scalestudy.util import modules
+from scalestudy.util.errors import RunError
+from scalestudy.util.locks import Timeout, private_folder, take
+
+PORTS = range(20_000, 32_000)
+"""Ports below the range that Linux assigns by itself (from 32768)."""
+
+
+@contextlib.contextmanager
+def ports(count: int) -> Iterator[int]:
+    """Reserve `count` consecutive ports without listeners and yield the first.
+
+    Raises:
+        RunError: If there are none.
+    """
+    start = PORTS.start + (os.getpid() * 64) % (len(PORTS) - count)  # spread launchers out
+    order = [*range(start, PORTS.stop - count), *range(PORTS.start, start)]
+    for first in order[::count]:
+        with contextlib.ExitStack() as held:
+            if all(take_own(held, f"port-{port}") and _free(port) for port in range(first, first + count)):
+                yield first
+                return
+    raise RunError(
+        f"{count} free ports between {PORTS.start} and {PORTS.stop}",
+        "none",
+        "Stop the programs that listen there, or wait for other studies to finish.",
+    )
+
+
+@contextlib.contextmanager
+def cores(available: Sequence[int], count: int) -> Iterator[tuple[list[int], bool]]:
+    """Reserve `count` cores, and yield them and whether they are exclusive to this run.
+
+    If too few cores are available or free, cores are shared or repeated.
+    """
+    with contextlib.ExitStack() as held:
+        own: list[int] = []
+        for core in available:
+            if len(own) < count and take_own(held, f"core-{core}"):
+                own.append(core)
+        if len(own) == count:
+            yield own, True
+        else:
+            pool = own + [core for core in available if core not in own]
+            yield [pool[index % len(pool)] for index in range(count)], False
+
+
+def take_own(held: contextlib.ExitStack, name: str) -> bool:
+    """Take the lock of this name until `held` exits; return whether it was free."""
+    try:
+        lock = take(private_folder() / name)
+    except Timeout:
+        return False
+    if lock is not None:  # None: no locks on this file system; go on without one
+        held.enter_context(lock)
+    return True
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("", port))
+        except OSError:
+            return False
+    return True
+
+
+def run_cores(
+    count: int, each: int, gpus: Sequence[Gpu] | None
+) -> contextlib.AbstractContextManager[tuple[list[int], bool]]:
+    """Reserve `each` cores, near the GPUs, for `count` workers; also yields whether they are exclusive."""
+    if gpus is None:
+        return cores(machine_cores.granted(), count * each)
+    near = [gpus[index].cpus if index < len(gpus) else () for index in range(count)]
+    return cores_near(core_by_core(machine_cores.granted()), near, each)
+
+
+@contextlib.contextmanager
+def cores_near(
+    available: Sequence[int], near: Sequence[Sequence[int]], each: int
+) -> Iterator[tuple[list[int], bool]]:
+    """Reserve `each` cores for every GPU, in the order of the GPUs; also yields whether all are exclusive.
+
+    Cores near a GPU are preferred. If another study holds those planned for it, other near cores are tried
+    first, then any.
+    """
+    planned = shares(available, near, each)
+    dealt = {core for share in planned for core in share}
+    with contextlib.ExitStack() as held:
+        found: list[int] = []
+        alone = True
+        for share, around in zip(planned, near, strict=True):
+            others = [core for core in available if core not in share]
+            others.sort(key=lambda core, around=around: (core not in around, core in dealt))  # type: ignore[misc]
+            own, only = held.enter_context(cores([*share, *others], each))
+            found += own
+            alone = alone and only
+        yield found, alone
+
+
+TRY_EVERY = 0.5
+"""Seconds between two attempts to reserve GPUs."""
+
+
+def reserved_gpus(held: contextlib.ExitStack, point: Point) -> Generator[Note, None, list[str]]:
+    """Reserve a point's GPUs until `held` exits and return their UUIDs; none if it computes on CPUs.
+
+    While other runs hold too many GPUs, it waits, and yields a note whenever the set of these GPUs changes.
+    GPUs hidden by CUDA_VISIBLE_DEVICES are not used.
+    """
+    count = 1 if point.traits.one_device else point.workers
+    available = [] if point.launch.device == "cpu" else usable_gpus(count)
+    if len(available) < count:
+        return []  # on CPUs, or the worker reports what is missing
+    last = ""
+    while True:
+        own, others = take_gpus(held, available, count)
+        if own:
+            return own
+        wanted = "a GPU" if count == 1 else f"{count} GPUs at once"
+        if (text := f"{point.name} waits for {wanted}: other runs hold {', '.join(others)}.") != last:
+            yield Note(text)
+            last = text
+        time.sleep(TRY_EVERY)
+
+
+def usable_gpus(count: int) -> list[Gpu]:
+    """Return the GPUs that `count` workers may use, full ones first; none if they have no UUID to lock."""
+    available = (lendable_gpus if count == 1 else visible_gpus)(os.environ)
+    if not all(gpu.uuid for gpu in available):
+        return []
+    # CUDA shows a process no full GPU besides a MIG instance, and an instance is slower than a full GPU.
+    return sorted(available, key=lambda gpu: gpu.uuid.startswith("MIG-"))
+
+
+def await_gpus(held: contextlib.ExitStack, point: Point, on_note: Callable[[str], object]) -> list[str]:
+    """Reserve GPUs as `reserved_gpus` does; `on_note` is called with its notes."""
+    steps = reserved_gpus(held, point)
+    while True:
+        try:
+            on_note(next(steps).text)
+        except StopIteration as end:
+            uuids: list[str] = end.value
+            return uuids
+
+
+def take_gpus(
+    held: contextlib.ExitStack, available: Sequence[Gpu], count: int
+) -> tuple[list[str], list[str]]:
+    """Try to reserve `count` GPUs; return their UUIDs, or none, and the UUIDs that others hold."""
+    own: list[str] = []
+    others: list[str] = []
+    with contextlib.ExitStack() as attempt:
+        for gpu in available:
+            if len(own) < count:
+                free = take_own(attempt, f"gpu-{gpu.uuid.replace('/', '-')}")
+                (own if free else others).append(gpu.uuid)
+        if len(own) < count:
+            return [], others
+        held.push(attempt.pop_all())
+    return own, others
+
+
+NETWORK = "SCALESTUDY_NETWORK"
+"""Id of the process whose network a worker joins, or why there is none; "shared" to disable it."""
+SHARED = "shared"
+
+
+@contextlib.contextmanager
+def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> Iterator[dict[str, str]]:
+    """Create a secret and a private network for the workers of a run, and yield the variables naming them.
+
+    TensorFlow listens on all interfaces and obeys any client; Gloo does not authenticate its data
+    connections. In a private network, no other user of this machine can reach them. A single process does not
+    listen and gets no variables.
+    """
+    if processes == 1:
+        yield {}
+        return
+    own = {SECRET: new_secret()}
+    if variables.get(NETWORK) == SHARED:
+        yield own
+        return
+    # In its own session, since Ctrl-C must not end it before the workers.
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", modules.NETWORK_NAMESPACE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as holder:
+        assert holder.stdout is not None
+        said = holder.stdout.readline().strip()
+        yield own | {NETWORK: str(holder.pid) if said == READY else said or "the namespace's process ended"}
+
+
+@contextlib.contextmanager
+def granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
+    """Reserve resources; yield the point (perhaps oversubscribed), its first port, cores and variables."""
+    on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
+    shown = devices.showing(gpus) | assignment(gpus) if gpus else {}
+    count = 1 if point.traits.one_device else point.places
+    near = devices.visible_gpus(os.environ | shown) if on_gpus else None
+    with (
+        ports(point.processes + 1) as port,
+        run_cores(count, point.launch.cpus_per_worker, near) as (cpus, alone),
+        private_run(point.processes) as own,
+    ):
+        if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
+            point = point.on(oversubscribed="cores shared with another study")
+        inherited = {name: value for name, value in os.environ.items() if name != ASSIGNED}
+        yield point, port, cpus, inherited | own | shown

@@ -1,0 +1,164 @@
+"""The environment of a worker process, the same for training and for checks."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.worker_environment import DROPPED, own_gpus, process_environment
+from scalestudy.engines.tensorflow.traits import BY_TF_CONFIG, ENGINE
+from scalestudy.hardware import shadowing
+from scalestudy.hardware.devices import Gpu
+from scalestudy.plugins.strategies import REGISTRY, traits
+from scalestudy.util.errors import UserError
+
+PLACE = Placement(1, 2, 1, 2, 0, ("n1", "n1"), "slurm", 20000)
+PARENT = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"}
+
+
+def changes(strategy="multiworker", parent=PARENT, gpus=(), placement=PLACE):
+    return process_environment(
+        parent, ENGINE, gpus=gpus, rendezvous=traits(strategy).rendezvous, placement=placement
+    )
+
+
+def test_where_processes_meet_by_tensorflow_each_knows_all_and_no_proxy():
+    found = changes()
+    assert found.unset == ["HTTPS_PROXY"]
+    cluster = json.loads(found.values["TF_CONFIG"])
+    assert cluster["cluster"]["worker"] == ["n1:20000", "n1:20001"] and cluster["task"]["index"] == 1
+
+
+def test_each_role_has_its_own_part_of_the_cluster():
+    roles = ("worker", "worker", "parameter-server", "coordinator")
+    places = [Placement(rank, 4, rank, 4, 0, ("n1",) * 4, "test", 20000, roles=roles) for rank in range(4)]
+    told = [json.loads(changes(placement=place).values["TF_CONFIG"]) for place in places]
+    assert [each["task"] for each in told] == [
+        {"type": "worker", "index": 0},
+        {"type": "worker", "index": 1},
+        {"type": "ps", "index": 0},
+        {"type": "chief", "index": 0},
+    ]
+    assert told[3]["cluster"] == {
+        "worker": ["n1:20000", "n1:20001"],
+        "ps": ["n1:20002"],
+        "chief": ["n1:20003"],
+    }
+    assert [place.role for place in places] == list(roles) and PLACE.role == "worker"
+
+
+@pytest.mark.parametrize(
+    "strategy", [name for name in REGISTRY.names() if traits(name).rendezvous != BY_TF_CONFIG]
+)
+def test_elsewhere_a_stale_tf_config_goes_and_proxies_stay(strategy):
+    found = changes(strategy)
+    assert found.unset == ["TF_CONFIG"] and "TF_CONFIG" not in found.values
+
+
+def test_nothing_is_unset_that_is_not_set():
+    assert changes(parent={}).unset == changes("horovod", parent={}).unset == []
+
+
+def test_without_hosts_and_a_port_they_cannot_meet():
+    with pytest.raises(UserError, match="the host and the port of every worker"):
+        changes(placement=Placement(0, 1, 0, 1, 0, ("",), "openmpi"))
+
+
+def test_applied_to_its_parents_variables_they_are_all_of_the_process():
+    found = changes("horovod").applied(PARENT)
+    assert (found["PATH"], found["HTTPS_PROXY"], found["KERAS_BACKEND"]) == (
+        "/bin",
+        "http://proxy",
+        "tensorflow",
+    )
+    assert "TF_CONFIG" not in found
+
+
+def test_on_cpus_no_gpu_is_seen_and_none_is_set_up():
+    for gpus in ((), []):
+        values = changes(gpus=gpus).values
+        assert values["CUDA_VISIBLE_DEVICES"] == "-1"
+        assert not [name for name in values if name.startswith("TF_") and "GPU" in name]
+
+
+def test_on_gpus_its_own_are_seen_and_their_memory_grows():
+    values = changes(gpus=["GPU-a"]).values
+    assert values["CUDA_VISIBLE_DEVICES"] == "GPU-a"
+    assert (values["TF_FORCE_GPU_ALLOW_GROWTH"], values["TF_GPU_THREAD_MODE"]) == ("true", "gpu_private")
+
+
+def test_nccl_takes_mig_instances_of_one_gpu_for_what_they_are():
+    assert changes(gpus=["MIG-a"]).values["NCCL_MULTI_RANK_GPU_ENABLE"] == "1"
+    assert "NCCL_MULTI_RANK_GPU_ENABLE" not in changes(gpus=["GPU-a"]).values
+
+
+def test_a_process_that_asks_what_there_is_sees_what_its_parent_does():
+    assert "CUDA_VISIBLE_DEVICES" not in changes(gpus=None).values
+
+
+def test_messages_are_the_users_choice():
+    def level(**more):
+        return process_environment(more.pop("parent", {}), ENGINE, gpus=(), **more).values[
+            "TF_CPP_MIN_LOG_LEVEL"
+        ]
+
+    assert (level(), level(quiet=True)) == ("1", "2")
+    assert level(parent={"TF_CPP_MIN_LOG_LEVEL": "0"}, quiet=True) == "0"
+
+
+KNOWN = [Gpu(index, uuid, "H100") for index, uuid in enumerate(["GPU-a", "GPU-b"])]
+
+
+@pytest.mark.parametrize(
+    ("known", "own", "all_of_them"),
+    [
+        ([], ["1"], ["0", "1"]),
+        (KNOWN, ["GPU-b"], ["GPU-a", "GPU-b"]),
+    ],
+)
+def test_a_process_takes_its_own_gpu_or_all_that_its_workers_need(known, own, all_of_them):
+    assert own_gpus({}, known, local_rank=1) == own
+    assert own_gpus({}, known, local_rank=0, devices=2) == all_of_them
+
+
+def test_one_that_the_launcher_has_chosen_is_taken():
+    assert own_gpus({"CUDA_VISIBLE_DEVICES": "3"}, [], local_rank=1) == ["3"]
+
+
+@pytest.fixture
+def shadowed(tmp_path, monkeypatch):
+    """A module folder with a CUDA library that the packages provide too; it precedes theirs on the path."""
+    for folder in ("nvidia/cuda_runtime/lib", "module/lib64"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "libcudart.so.12").touch()
+    (tmp_path / "nvidia" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    shadowing.package_libraries.cache_clear()
+    yield tmp_path / "module" / "lib64"
+    shadowing.package_libraries.cache_clear()
+
+
+def test_a_modules_cuda_is_dropped_from_the_library_path_and_the_process_is_told(shadowed):
+    before = {"LD_LIBRARY_PATH": f"/mpi/lib:{shadowed}", "PATH": "/bin"}
+    after = process_environment(before, ENGINE, gpus=()).applied(before)
+    assert (after["LD_LIBRARY_PATH"], after[DROPPED]) == ("/mpi/lib", str(shadowed))
+    alone = {"LD_LIBRARY_PATH": str(shadowed)}
+    assert "LD_LIBRARY_PATH" not in process_environment(alone, ENGINE, gpus=()).applied(alone)
+    assert DROPPED not in changes(parent={"LD_LIBRARY_PATH": "/mpi/lib"}).values
+
+
+def test_a_worker_begins_anew_once_without_it(shadowed):
+    program = (
+        "import os, sys, scalestudy.worker; print('begins', os.getpid(), flush=True);"
+        "scalestudy.worker._load_own_libraries();"
+        "print(os.environ.get('LD_LIBRARY_PATH'), os.environ[sys.argv[1]])"
+    )
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "LD_LIBRARY_PATH": str(shadowed)}
+    done = subprocess.run(
+        [sys.executable, "-c", program, DROPPED], env=variables, capture_output=True, text=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("begins") and lines[1:] == [lines[0], f"None {shadowed}"]  # same PID

@@ -1,0 +1,411 @@
+"""Bash reads any text in a job script literally."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from scalestudy.launch.queue.job_script import (
+    container_command,
+    container_exports,
+    directive,
+    expandable,
+    job_name,
+    literal,
+    one_line,
+    srun_options,
+)
+from scalestudy.launch.queue.site_profile import Container, find_site
+from scalestudy.util.errors import UserError
+from sites import EXAMPLES, MARK, job, job_script, site
+
+ENVIRONMENT = {
+    "PATH": os.environ["PATH"],
+    "HOME": "/people/of me",
+    "A_1": 'a "b" $HOME `c` \\',
+    "LC_ALL": "C.UTF-8",
+}
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30)
+NASTY = st.text(st.sampled_from("a1 '\"$`\\{}!#~*?[]()<>|&;\n\t\r%é€𝄞-=\1\x7f"), max_size=20)
+
+
+def seen_by_bash(*words: str) -> list[bytes]:
+    """Return words as bash reads them; arguments and array elements must agree."""
+    script = "printf '%s\\0' {0}; words=({0}); printf '%s\\0' \"${{words[@]}}\"".format(" ".join(words))
+    done = subprocess.run(
+        ["bash", "-c", os.fsencode(script)], env=ENVIRONMENT, capture_output=True, check=True
+    )
+    assert done.stderr == b""
+    seen = done.stdout.split(b"\0")[:-1]
+    assert seen[: len(words)] == seen[len(words) :]
+    return seen[: len(words)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(TEXTS | NASTY, min_size=1, max_size=20))
+@example(["", "-n", "a\nb", "$HOME", "`id`", "!!", "it's", "\\", "$(id)", "$'x'", '"'])
+@example(["$\x7f", "\1`", "\x7f$$HOME"])
+def test_a_literal_is_what_it_was(texts):
+    assert seen_by_bash(*map(literal, texts)) == [text.encode() for text in texts]
+
+
+@given(st.binary(min_size=1, max_size=20).filter(lambda data: 0 not in data))
+@settings(deadline=None, max_examples=30)
+@example(b"caf\xe9 $HOME 'x' \\ \n")
+def test_a_path_that_is_no_text_is_what_it_was(data):
+    assert seen_by_bash(literal(os.fsdecode(data))) == [data]
+
+
+def expected(text: str) -> str:
+    def value(match: re.Match[str]) -> str:
+        return "$" if match[0] == "$$" else ENVIRONMENT.get(match[1] or match[2], "")
+
+    return re.sub(r"\$\$|\$([A-Za-z_][A-Za-z0-9_]*)|\$\{([A-Za-z_][A-Za-z0-9_]*)\}", value, text)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        NASTY
+        | st.lists(
+            st.sampled_from(["$HOME", "${A_1}", "$A_1", "$$", "$NOT_SET", "$1", "$(id)", "'", " "])
+        ).map("".join),
+        min_size=1,
+        max_size=20,
+    )
+)
+@example(["$HOME\x7f", "\1\x7f${A_1}`\1", "$\x7f"])
+@example(["$HOME/x y", "${HOME}a", "$$HOME", "$", "a$", "$A_1", "$$$A_1", "`id`$HOME", "${HOME"])
+def test_variables_are_put_in_and_nothing_is_run(texts):
+    assert seen_by_bash(*map(expandable, texts)) == [expected(text).encode() for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("/plain/path-1", "/plain/path-1"),
+        ("/a b", "'/a b'"),
+        ("/a$b", "'/a$b'"),
+        ("$SCRATCH/x", '"$SCRATCH"/x'),
+    ],
+)
+def test_words_stay_readable(text, word):
+    assert (expandable(text) if text.startswith("$") else literal(text)) == word
+
+
+@given(TEXTS)
+def test_a_job_name_is_plain_and_never_empty(text):
+    assert re.fullmatch(r"[A-Za-z0-9._=+-][A-Za-z0-9._=+_-]{0,59}", job_name(text))
+
+
+@given(TEXTS)
+def test_a_comment_stays_on_its_line(text):
+    assert len(one_line(text).splitlines()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("option", "written"),
+    [
+        ("--nodes=2", "--nodes=2"),
+        ("--exclusive", "--exclusive"),
+        ("--constraint=[a|b]&c", "--constraint=[a|b]&c"),
+        ("--comment=two words", '--comment="two words"'),
+        ('--comment=a "b" # c', '--comment="a \\"b\\" # c"'),
+    ],
+)
+def test_directives_are_quoted_where_sbatch_would_split_them(option, written):
+    assert directive(option) == written
+
+
+STUDY, DATA = Path("/work/me/studies/s"), Path("/data/sets")
+
+
+def words(binds=(STUDY, DATA), gpus=True, **keys):
+    return " ".join(container_command(Container(image="/images/a.sif", **keys), binds, gpus=gpus))
+
+
+def test_apptainer_sees_the_gpus_and_the_studys_folders():
+    assert words() == (
+        "apptainer exec --nv "
+        '--mount \'type=bind,"source=/work/me/studies/s","destination=/work/me/studies/s"\' '
+        '--mount \'type=bind,"source=/data/sets","destination=/data/sets"\' '
+        '--pwd "$run" /images/a.sif'
+    )
+
+
+def test_singularity_with_overlays_and_binds_of_the_site():
+    container = Container(
+        image="$IMAGES/a.sif",
+        runtime="singularity",
+        binds=("$SCRATCH:/scratch",),
+        overlay=("/o.ext3:ro", "$SCRATCH/p.sqf:ro"),
+    )
+    found = " ".join(container_command(container, [], gpus=True))
+    assert found == (
+        'singularity exec --nv --bind "$SCRATCH":/scratch --overlay /o.ext3:ro '
+        '--overlay "$SCRATCH"/p.sqf:ro --pwd "$run" "$IMAGES"/a.sif'
+    )
+
+
+@pytest.mark.parametrize("keys", [{"gpus": False}, {"gpu": "none"}])
+def test_no_driver_is_brought_in_where_nothing_computes_on_gpus(keys):
+    assert words(binds=(), **keys) == 'apptainer exec --pwd "$run" /images/a.sif'
+
+
+def test_apptainer_takes_paths_with_commas_colons_and_quotes():
+    assert words(binds=(Path('/a,b:c "d"/$e'),), gpus=False) == (
+        """apptainer exec --mount 'type=bind,"source=/a,b:c ""d""/$e","destination=/a,b:c ""d""/$e"' """
+        '--pwd "$run" /images/a.sif'
+    )
+
+
+def test_charliecloud_binds_the_topmost_folders_since_it_makes_none_in_an_image():
+    binds = (STUDY, Path("/work/me/cache"), DATA, Path("/tmp/me/s"), Path("/opt/tools/src"))
+    assert words(binds=binds, runtime="charliecloud") == (
+        'ch-run --cd "$run" --bind /work --bind /data --bind /opt/tools/src /images/a.sif --'
+    )
+
+
+def test_charliecloud_does_not_bind_twice_what_the_site_binds():
+    container = Container(image="/i", runtime="charliecloud", binds=("/work", "/x:/y"))
+    assert " ".join(container_command(container, [STUDY], gpus=False)) == (
+        'ch-run --cd "$run" --bind /work --bind /x:/y /i --'
+    )
+
+
+def test_charliecloud_cannot_bind_a_path_with_a_colon():
+    with pytest.raises(UserError, match="splits it"):
+        words(binds=(Path("/opt/a:b"),), runtime="charliecloud")
+
+
+@pytest.mark.parametrize(("scratch", "found"), [("/s", "/s/apptainer"), (None, '"$run/.apptainer"')])
+def test_the_cache_is_never_in_the_home_folder(scratch, found):
+    exports = container_exports(Container(image="/i"), scratch, gpus=True)
+    assert exports == {"APPTAINER_CACHEDIR": found}
+
+
+def test_each_runtime_reads_a_variable_of_its_own():
+    assert set(container_exports(Container(image="/i", runtime="singularity"), None, gpus=True)) == {
+        "SINGULARITY_CACHEDIR"
+    }
+    assert container_exports(Container(image="/i", runtime="charliecloud"), "/s", gpus=True) == {}
+
+
+PYXIS = Container(image="$IMAGES/a b.sqsh", runtime="pyxis", binds=("$SCRATCH", "/x:/y"))
+
+
+def test_under_pyxis_srun_enters_the_container_and_the_command_itself_does_not():
+    assert container_command(PYXIS, [STUDY], gpus=True) == []
+    assert srun_options(PYXIS, [STUDY, DATA]) == [
+        """--container-image="$IMAGES"'/a b.sqsh'""",
+        '--container-mounts="$SCRATCH":"$SCRATCH",/x:/y,/work/me/studies/s:/work/me/studies/s,/data/sets:/data/sets',
+        '--container-workdir="$run"',
+    ]
+    assert srun_options(Container(image="/a.sif"), [STUDY]) == srun_options(None, [STUDY]) == []
+
+
+@pytest.mark.parametrize("path", ["/a:b", "/a,b"])
+def test_pyxis_cannot_bind_a_path_with_a_colon_or_a_comma(path):
+    with pytest.raises(UserError, match="splits it"):
+        srun_options(PYXIS, [Path(path)])
+
+
+@pytest.mark.parametrize(
+    ("gpus", "gpu", "devices"), [(True, "nv", "all"), (False, "nv", "void"), (True, "none", "void")]
+)
+def test_pyxis_brings_the_driver_in_for_jobs_with_gpus_alone(gpus, gpu, devices):
+    container = Container(image="/i", runtime="pyxis", gpu=gpu)
+    assert container_exports(container, "/s", gpus=gpus)["NVIDIA_VISIBLE_DEVICES"] == devices
+
+
+NASTY_RUN = Path('/studies/s/points/it\'s "$HOME" `x`\n\\/run-1')
+
+
+def directives(script: str) -> list[str]:
+    return [line.removeprefix("#SBATCH ") for line in script.splitlines() if line.startswith("#SBATCH ")]
+
+
+def started(script: str) -> str:
+    """Return the launch command (srun, mpirun, …) on one line."""
+    return " ".join(script.partition("launch=(")[2].partition("\n)")[0].split())
+
+
+def test_a_job_asks_for_what_its_layout_says():
+    on = site(
+        partition="gpu",
+        account="me",
+        qos="high",
+        constraint="[a|b]",
+        gpus_per_node=4,
+        cpus_per_node=32,
+        memory_per_node="180G",
+        gpu_request="--gres=gpu:v100:{gpus}",
+        time_limit="1-02:00:00",
+        exclusive=False,
+        directives=("--reservation=two words", "--nodelist=n1"),
+    )
+    assert directives(job_script(job("horovod", 6, on))) == [
+        "--job-name=s-p",
+        "--output=/studies/s/jobs/p.out",
+        "--nodes=2",
+        "--ntasks=6",
+        "--ntasks-per-node=3",
+        "--cpus-per-task=8",
+        "--time=1-02:00:00",
+        "--requeue",
+        "--open-mode=append",
+        "--signal=B:USR1@120",
+        "--gres=gpu:v100:3",
+        "--partition=gpu",
+        "--account=me",
+        "--qos=high",
+        "--constraint=[a|b]",
+        "--mem=138240M",
+        f"--comment={MARK}",
+        '--reservation="two words"',
+        "--nodelist=n1",
+    ]
+
+
+def test_a_short_job_is_signalled_half_way():
+    assert "--signal=B:USR1@30" in directives(job_script(job("single", 1, site(time_limit="00:01:00"))))
+
+
+def test_directives_come_before_all_commands():
+    lines = job_script(job("horovod", 4, site(), NASTY_RUN)).splitlines()
+    first = next(index for index, line in enumerate(lines) if line and not line.startswith("#"))
+    assert not any(line.startswith("#SBATCH") for line in lines[first:])
+    assert lines[0].startswith("#!")
+
+
+def test_srun_is_told_cores_blocks_and_to_end_all_when_one_fails():
+    assert started(job_script(job("multiworker", 8, site(cpus_per_node=4)))) == (
+        "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 --distribution=block:block "
+        "--kill-on-bad-exit=1 --mpi=none --export=ALL"
+    )
+
+
+def test_srun_leaves_the_others_alone_where_they_survive_one_and_starts_server_and_coordinator_too():
+    assert started(job_script(job("parameter-server", 6, site(cpus_per_node=4)))) == (
+        "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 --distribution=block:block "
+        "--kill-on-bad-exit=0 --mpi=none --export=ALL"
+    )
+
+
+def test_srun_is_told_no_number_per_node_where_nodes_differ():
+    assert started(job_script(job("multiworker", 5, site(cpus_per_node=4)))).startswith(
+        "srun --nodes=2 --ntasks=5 --cpus-per-task=1"
+    )
+
+
+def test_with_gpus_workers_bind_themselves_and_a_site_may_say_more():
+    on = site(gpus_per_node=4, srun_options=("--gpu-bind=closest", "--x=a b"))
+    assert started(job_script(job("horovod", 2, on))).endswith("--cpu-bind=none --gpu-bind=closest '--x=a b'")
+    assert "--cpu-bind" not in started(job_script(job("horovod", 2, site())))
+
+
+@pytest.mark.parametrize("strategy", ["single", "mirrored", "virtual"])
+def test_what_is_one_process_needs_no_launcher(strategy):
+    script = job_script(job(strategy, 1 if strategy == "single" else 4, site(launcher="mpirun")))
+    assert started(script) == ""
+    assert script.endswith(' "$run" "${worker[@]}"\n')
+
+
+@pytest.mark.parametrize("strategy", ["multiworker", "horovod"])
+def test_a_ring_of_one_learns_its_place_from_the_launcher_as_any_other(strategy):
+    assert "--ntasks=1" in started(job_script(job(strategy, 1, site())))
+
+
+def test_mpirun_fills_node_after_node_and_leaves_cores_to_the_workers():
+    script = job_script(job("horovod", 6, site(cpus_per_node=4, launcher="mpirun", env={"MY_OWN": "1"})))
+    assert started(script) == "mpirun -n 6 --map-by ppr:3:node --rank-by slot --bind-to none"
+    assert "--allow-run-as-root" in script
+    assert "|MY_OWN)" in script
+
+
+def test_a_sites_own_launcher_stands_as_it_is():
+    script = job_script(job("horovod", 2, site(launcher="$MPIEXEC $FLAGS_MPI_BATCH")))
+    assert script.endswith(' "$run" $MPIEXEC $FLAGS_MPI_BATCH "${worker[@]}"\n')
+
+
+def test_only_workers_that_talk_over_grpc_lose_the_proxies():
+    on = site(proxies={"http_proxy": "http://p:1"})
+    ring, others = job_script(job("multiworker", 2, on)), job_script(job("horovod", 2, on))
+    assert ring.index("export http_proxy=http://p:1") < ring.index("unset http_proxy https_proxy")
+    assert "export http_proxy=http://p:1" in others
+    assert "unset http_proxy" not in others
+
+
+def test_variables_for_gpus_are_set_only_where_there_are_gpus():
+    with_gpus, without = (job_script(job("single", 1, site(gpus_per_node=gpus))) for gpus in (1, 0))
+    for name in ("SCALESTUDY_GPUS=", "TF_GPU_THREAD_MODE=gpu_private", "NCCL_DEBUG="):
+        assert name in with_gpus
+        assert name not in without
+
+
+def test_our_own_source_is_seen_in_a_container(tmp_path):
+    script = job_script(job("single", 1, site(container=Container(image="/i")), source=Path("/own/src")))
+    assert '"source=/own/src"' in script
+    assert 'export PYTHONPATH=/own/src"${PYTHONPATH:+:$PYTHONPATH}"' in script
+    assert "export PYTHONPATH" not in job_script(job("single", 1, site()))
+
+
+def test_the_folders_of_the_prepared_data_are_seen_in_a_container():
+    made = job("single", 1, site(container=Container(image="/i")), Path("/a/s/points/p/run-1"))
+    point = made.point.with_files("/cache/d-1/images", "/cache/d-1/splits/s.json")
+    script = job_script(replace(made, point=point))
+    assert script.count("source=") == 2
+    assert '"source=/a/s"' in script and '"source=/cache/d-1"' in script
+
+
+def test_the_submitting_python_runs_it_unless_the_site_names_another():
+    assert "\n  /opt/python\n  -m\n  scalestudy.worker\n" in job_script(job("single", 1, site()))
+    named = job_script(job("single", 1, site(environment="/venvs/a b")))
+    assert "export VIRTUAL_ENV='/venvs/a b'" in named
+    assert '\n  "$VIRTUAL_ENV/bin/python"\n' in named
+    contained = job_script(job("single", 1, site(container=Container(image="/i", python="/ext3/bin/python"))))
+    assert "\n  /i\n  /ext3/bin/python\n" in contained
+
+
+def test_words_before_the_worker_are_each_one_word():
+    script = job_script(job("single", 1, site(wrapper=("zsh", "-l", "-c", 'exec "$@"', "zsh"))))
+    assert "\n  zsh\n  -l\n  -c\n  'exec \"$@\"'\n  zsh\n  /opt/python\n" in script
+
+
+@pytest.fixture(scope="session")
+def shellcheck() -> str:
+    found = shutil.which("shellcheck")
+    if found is None:
+        pytest.skip("shellcheck is not installed (`make test-tools` does so on Debian)")
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_a_linter_finds_nothing(shellcheck, tmp_path, path):
+    plain = find_site(str(path), Path())
+    files = []
+
+    def write(on, strategy, workers):
+        files.append(tmp_path / f"{len(files)}.sh")
+        made = job(strategy, workers, on, NASTY_RUN, source=Path("/own $/src"))
+        files[-1].write_text(job_script(made))
+
+    for launcher in {plain.launcher, "srun", "mpirun"}:
+        on = plain.model_copy(update={"launcher": launcher})
+        for strategy, workers in (("single", 1), ("mirrored", 2), ("multiworker", 6), ("horovod", 6)):
+            write(on, strategy, workers)
+    for runtime in ("apptainer", "charliecloud"):
+        container = Container(
+            image="$HOME/a b.sif", runtime=runtime, binds=("$SCRATCH:/s",), overlay=("/o:ro",)
+        )
+        on = plain.model_copy(update={"container": container, "environment": None, "launcher": "srun"})
+        write(on, "horovod", 6)
+    done = subprocess.run([shellcheck, *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[:3000]

@@ -1,0 +1,182 @@
+"""How workers are distributed over nodes."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalestudy.config.parse import parse_study
+from scalestudy.launch.queue.point_job import allocation, expand_for, layout
+from scalestudy.util.errors import UserError
+from sites import point, site
+
+
+def laid_out(strategy, workers, launch="", **keys):
+    on = site(**keys)
+    made = point(strategy, workers, on, launch)
+    found = layout(made, on)
+    return made.implementation, (
+        found.nodes,
+        found.tasks,
+        found.tasks_per_node,
+        found.cpus_per_task,
+        found.gpus_per_node,
+    )
+
+
+GPUS = {"gpus_per_node": 2, "cpus_per_node": 24}
+CORES = "cpus_per_worker = 12"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "workers", "found"),
+    [
+        ("native", 1, ("single", (1, 1, 1, 12, 1))),
+        ("native", 2, ("mirrored", (1, 1, 1, 24, 2))),
+        ("native", 6, ("multiworker", (3, 6, 2, 12, 2))),
+        ("mirrored", 2, ("mirrored", (1, 1, 1, 24, 2))),
+        ("multiworker", 1, ("multiworker", (1, 1, 1, 12, 1))),
+        ("horovod", 2, ("horovod", (1, 2, 2, 12, 2))),
+        ("horovod", 14, ("horovod", (7, 14, 2, 12, 2))),
+        ("virtual", 14, ("virtual", (1, 1, 1, 12, 1))),
+        ("parameter-server", 2, ("parameter-server", (2, 4, 2, 12, 2))),
+    ],
+)
+def test_a_worker_has_a_gpu_and_its_cores(strategy, workers, found):
+    assert laid_out(strategy, workers, CORES, **GPUS) == found
+
+
+def test_without_gpus_as_many_workers_share_a_node_as_its_cores_hold():
+    assert laid_out("native", 8) == ("mirrored", (1, 1, 1, 8, 0))
+    assert laid_out("native", 9) == ("multiworker", (2, 9, 5, 1, 0))
+    assert laid_out("horovod", 8, "cpus_per_worker = 4") == ("horovod", (4, 8, 2, 4, 0))
+
+
+def test_a_site_may_want_fewer_workers_on_a_node():
+    assert laid_out("native", 2, tasks_per_node=1) == ("multiworker", (2, 2, 1, 1, 0))
+    assert laid_out("horovod", 4, tasks_per_node=8, **GPUS) == ("horovod", (2, 4, 2, 12, 2))
+
+
+def test_an_uneven_number_is_spread_evenly():
+    assert laid_out("horovod", 5, gpus_per_node=4) == ("horovod", (2, 5, 3, 2, 3))
+    assert laid_out("horovod", 6, gpus_per_node=4) == ("horovod", (2, 6, 3, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "workers", "found"),
+    [
+        ("native", 1, ("single", (1, 1, 1, 16, 1))),
+        ("native", 4, ("mirrored", (1, 1, 1, 64, 4))),
+        ("native", 8, ("multiworker", (2, 8, 4, 16, 4))),
+        ("horovod", 3, ("horovod", (1, 3, 3, 16, 3))),
+        ("virtual", 14, ("virtual", (1, 1, 1, 16, 1))),
+    ],
+)
+def test_where_the_study_does_not_say_a_gpus_worker_has_its_share_of_the_nodes_cores(
+    strategy, workers, found
+):
+    assert laid_out(strategy, workers, gpus_per_node=4, cpus_per_node=67) == found
+
+
+def test_workers_on_cpus_ask_for_no_gpus_and_fill_the_cores():
+    assert laid_out("horovod", 8, 'device = "cpu"', gpus_per_node=2) == ("horovod", (1, 8, 8, 1, 0))
+
+
+@given(
+    st.sampled_from(["native", "horovod", "multiworker"]),
+    st.integers(1, 64),
+    st.integers(0, 8),
+    st.integers(1, 4),
+)
+def test_every_layout_has_room_for_all_workers_on_its_nodes(strategy, workers, gpus, cpus):
+    on = site(cpus_per_node=32, gpus_per_node=gpus)
+    made = point(strategy, workers, on, f"cpus_per_worker = {cpus}")
+    found = layout(made, on)
+    assert found.tasks_per_node * (found.nodes - 1) < found.tasks <= found.tasks_per_node * found.nodes
+    assert found.tasks_per_node * found.cpus_per_task <= 32
+    assert found.gpus_per_node <= gpus
+    if gpus:
+        assert found.nodes * found.gpus_per_node >= workers
+
+
+def refusal(text, **keys):
+    study = parse_study(f'task = "cnn"\n[launch]\non = "slurm"\n{text}', Path("study.toml"))
+    with pytest.raises(UserError) as caught:
+        expand_for(study, site(**keys))
+    return str(caught.value)
+
+
+def test_mirrored_that_needs_two_nodes_is_refused_with_its_line():
+    told = refusal('[sweep]\nstrategy = "mirrored"\nworkers = [1, 4]', **GPUS)
+    assert "4 workers, which need 2 nodes" in told
+    assert "study.toml, line 6" in told
+
+
+def test_more_cores_than_a_node_has_are_refused_and_never_shared():
+    told = refusal("cpus_per_worker = 13\n[sweep]\nworkers = [2]", **GPUS)
+    assert "2 workers of 13 cores on 24 cores" in told
+    assert "study.toml, line 4" in told
+
+
+def test_gpus_that_a_site_does_not_have_are_refused():
+    assert "no GPU" in refusal('device = "gpu"')
+
+
+def test_a_study_runs_on_one_site():
+    assert "study.toml, line 5" in refusal('[sweep]\n"launch.site" = ["a", "b"]')
+
+
+def test_devices_in_a_sweep_are_laid_out_each_in_its_own_way():
+    on = site(**GPUS)
+    text = (
+        'task = "cnn"\n[sweep]\nstrategy = "horovod"\nworkers = 8\nseed = 0\n"launch.device" = ["cpu", "gpu"]'
+    )
+    points = expand_for(parse_study(text, Path("study.toml")), on)
+    assert [(layout(each, on).nodes, layout(each, on).gpus_per_node) for each in points] == [(1, 0), (4, 2)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "whole"),
+    [
+        ({}, False),
+        ({"bill": "core"}, False),
+        ({"bill": "node"}, True),
+        ({"bill": "node", "exclusive": False}, False),
+    ],
+)
+def test_whole_nodes_are_asked_for_where_they_are_charged_anyway(keys, whole):
+    assert site(**({"exclusive": None} | keys)).whole_nodes == whole
+
+
+@pytest.mark.parametrize(
+    ("keys", "counts"),
+    [
+        ({"exclusive": False}, ["3", "3", "2", "100", "1.5"]),
+        ({}, ["3", "16", "2", "19", "8"]),
+        ({"gpus_per_node": 4}, ["3", "8", "2", "38", "4"]),
+        ({"gpus_per_node": 4, "exclusive": False, "gpu_request": "--gres=gpu:4"}, ["3", "8", "2", "38", "4"]),
+        ({"time_limit": "infinite"}, ["3", "16", "2", "19"]),
+        ({"bill": "node", "tasks_per_node": 1}, ["3", "24", "2", "12", "1.5"]),
+    ],
+)
+def test_what_is_allocated_is_held_against_what_is_used(keys, counts):
+    on = site(**({"time_limit": "00:30:00"} | keys))
+    text = allocation(
+        on, [layout(point("horovod", workers, on, "cpus_per_worker = 1"), on) for workers in (1, 2)]
+    )
+    assert re.findall(r"\d+(?:\.\d+)?", text) == counts
+
+
+def test_large_jobs_have_their_own_partition_and_time_limit():
+    small = {"nodes": 2, "partition": "large", "time_limit": "02:00:00"}
+    on = site(cpus_per_node=1, partition="small", qos="q", large_jobs=(small, {"nodes": 4, "qos": "huge"}))
+    assert [layout(point("horovod", nodes, on), on).seconds for nodes in (1, 2, 3, 4)] == [
+        3600,
+        7200,
+        7200,
+        3600,
+    ]
+    named = [(on.for_nodes(nodes).partition, on.for_nodes(nodes).qos) for nodes in (1, 3, 4)]
+    assert named == [("small", "q"), ("large", "q"), ("small", "huge")]

@@ -1,0 +1,333 @@
+"""The mark of a job is read back from its queue, whatever a site adds around it."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalestudy.launch.launcher import Options, Overview, PointStatus
+from scalestudy.launch.pbs import PBS
+from scalestudy.launch.queue.point_job import JobMark
+from scalestudy.launch.queue.scheduler import (
+    UNKNOWN,
+    QueueRefused,
+    QueueUnreachable,
+    new_mark,
+    read_mark,
+    study_digest,
+)
+from scalestudy.launch.queue.submission import (
+    Submission,
+    goes_on,
+    next_submission,
+    next_submissions,
+    submit,
+)
+from scalestudy.launch.slurm import SLURM
+from scalestudy.store.records import Failure, JobRecord
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.state import how_it_failed, state_of_runs
+from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util.errors import RunError, ScalestudyError
+from sites import site
+
+HEXADECIMAL = st.text("0123456789abcdef", min_size=16, max_size=16)
+
+
+@given(HEXADECIMAL, HEXADECIMAL, st.text(max_size=10), st.text(max_size=10))
+def test_a_mark_is_found_within_a_comment(study, submission, before, after):
+    mark = JobMark(study, submission)
+    assert read_mark(f"{before} {mark} {after}") == mark
+
+
+@pytest.mark.parametrize("text", ["", "(null)", "scalestudy", "scalestudy:12:34", "scalestudy:" + "0" * 16])
+def test_other_words_hold_none(text):
+    assert read_mark(text) is None
+
+
+def test_every_submission_has_digits_of_its_own_and_all_of_a_folder_the_same_study(tmp_path):
+    first, second = new_mark(tmp_path), new_mark(tmp_path)
+    assert first.submission != second.submission
+    assert first.study == second.study != new_mark(tmp_path / "other").study
+
+
+def test_a_folder_is_known_by_its_place_though_it_was_removed_or_is_reached_by_a_link(tmp_path, monkeypatch):
+    place = tmp_path / "study"
+    before = study_digest(place)
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+    monkeypatch.chdir(tmp_path)
+    assert study_digest(place) == study_digest(tmp_path / "link") == study_digest(Path("study")) == before
+
+
+COUNTER = 'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; '
+TAKES_ALL = COUNTER + "echo $((100 + n))"
+ONE, TWO = "native-w1-s0", "native-w2-s1"
+
+
+def submitted(
+    folder: StudyFolder, *names: str, how: Submission | None = None
+) -> tuple[list[str], ScalestudyError | None]:
+    """Return the submitted jobs, and the error that stopped the submission or None."""
+    points = {point.name: point for point in folder.points()}
+    jobs: list[str] = []
+    try:
+        for name in names:
+            jobs.append(submit(folder, points[name], how or Submission(), SLURM.queue, site(), "test"))
+    except ScalestudyError as error:
+        return jobs, error
+    return jobs, None
+
+
+def by_files(folder: StudyFolder) -> dict[str, str]:
+    return {point.name: state_of_runs(folder.runs(point.name)) for point in folder.points()}
+
+
+def left_behind(folder: StudyFolder) -> set[str]:
+    return {path.relative_to(folder.path).as_posix() for path in folder.path.rglob("*")} - {
+        "study.json",
+        "study.toml",
+    }
+
+
+def failed(folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 1) -> PointStatus:
+    point = folder.points()[0]
+    run = folder.new_run(point)
+    job = JobRecord(job="9", submitted=time.time(), site="here", script="x.sh", attempt=attempt)
+    run.write_job(job)
+    failure = Failure(rank=None, exit_code=None, reason="it ended", job_state=state)
+    run.write_failure(failure)
+    if checkpoint:
+        run.checkpoint.touch()
+    return PointStatus(point, how_it_failed(failure), run=run, job=job)
+
+
+def test_every_run_knows_its_job_and_every_script_its_run(folder: StudyFolder, programs) -> None:
+    asked = programs(sbatch=TAKES_ALL)
+    assert submitted(folder, ONE, TWO) == (["101", "102"], None)
+    records = [folder.runs(name)[0].job() for name in (ONE, TWO)]
+    assert [(job.job, job.site, job.cluster, job.attempt) for job in records if job] == [
+        ("101", "here", "test", 1),
+        ("102", "here", "test", 1),
+    ]
+    assert len({job.submission for job in records if job} | {""}) == 3
+    script = folder.path / "jobs" / f"{TWO}.sh"
+    assert f"run={folder.runs(TWO)[0].path.absolute()}\n" in script.read_text()
+    assert asked()[1] == f"sbatch --parsable {script}"
+    assert by_files(folder) == {
+        "native-w1-s1": "missing",
+        "native-w2-s0": "missing",
+        ONE: "queued",
+        TWO: "queued",
+    }
+
+
+def test_what_slurm_refuses_leaves_nothing_behind_and_what_it_took_before_stays(
+    folder: StudyFolder, programs
+) -> None:
+    programs(sbatch=COUNTER + "[ $n = 1 ] && echo 5 || { echo 'sbatch: error: no more' >&2; exit 1; }")
+    jobs, error = submitted(folder, ONE, TWO)
+    assert jobs == ["5"] and isinstance(error, QueueRefused) and error.words == "no more"
+    assert by_files(folder)[ONE] == "queued" and not folder.runs(TWO)
+    assert [path.name for path in (folder.path / "jobs").iterdir()] == [f"{ONE}.sh"]
+
+
+LATE = """mark=$(grep -o 'scalestudy:[0-9a-f:]*' "${!#}"); echo "77|PENDING|s|mine $mark" >"$0.queue"
+echo "sbatch: error: Socket timed out on send/recv operation" >&2; exit 1"""
+"""Accepts the job but times out before it answers."""
+SILENT = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
+
+
+def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_mark(
+    folder: StudyFolder, programs
+) -> None:
+    other = "76|RUNNING|s|scalestudy:0123456789abcdef:0123456789abcdef"
+    programs(sbatch=LATE, squeue=f"echo '{other}'; echo '75|RUNNING|s|'; cat ${{0%squeue}}sbatch.queue")
+    assert submitted(folder, ONE) == (["77"], None)
+
+
+def test_a_silent_slurm_that_has_no_such_job_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
+    programs(sbatch=SILENT, squeue="")
+    _jobs, error = submitted(folder, ONE)
+    assert isinstance(error, QueueUnreachable)
+    assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_what_slurm_may_have_taken_stays_for_the_next_look_to_find(folder: StudyFolder, programs) -> None:
+    programs(sbatch=LATE, squeue=SILENT)
+    jobs, error = submitted(folder, ONE)
+    assert isinstance(error, QueueUnreachable) and jobs == []
+    assert folder.runs(ONE)[0].job().job == ""  # type: ignore[union-attr]
+    assert by_files(folder)[ONE] == "queued"
+
+
+def test_ctrl_c_while_the_queue_is_asked_leaves_a_run_that_the_next_look_settles(
+    folder: StudyFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(SLURM.queue), "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        submitted(folder, ONE)
+    assert folder.runs(ONE)[0].job().job == ""  # type: ignore[union-attr]
+
+
+def test_a_job_finds_its_submission_in_its_folder_though_it_begins_before_its_id_is_known(
+    folder: StudyFolder, programs
+) -> None:
+    digits = """$(grep -o 'SUBMISSION=[0-9a-f]*' "${!#}" | cut -d= -f2)"""
+    programs(sbatch=f'grep -q "{digits}" {folder.path}/points/*/run-1/job.json && echo 5')
+    assert submitted(folder, ONE) == (["5"], None)
+
+
+def test_a_full_disk_leaves_no_job_that_no_run_knows_of(
+    folder: StudyFolder, programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = programs(sbatch="echo 5", scancel="")
+
+    write = RunFolder.write_job
+
+    def full_after_the_answer(run: RunFolder, job: JobRecord) -> None:
+        if job.job:
+            raise OSError(122, "Disk quota exceeded", "job.json")
+        write(run, job)
+
+    monkeypatch.setattr(RunFolder, "write_job", full_after_the_answer)
+    _jobs, error = submitted(folder, ONE)
+    assert isinstance(error, RunError) and "quota" in error.received
+    assert asked()[-1] == "scancel --quiet 5"
+    assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_a_disk_that_is_full_before_the_queue_is_asked_keeps_it_from_being_asked(
+    folder: StudyFolder, programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = programs(sbatch="echo 5")
+
+    def full(*_: object) -> None:
+        raise OSError(122, "Disk quota exceeded", "job.json")
+
+    monkeypatch.setattr(RunFolder, "write_job", full)
+    assert isinstance(submitted(folder, ONE)[1], RunError)
+    assert asked() == []
+    assert left_behind(folder) - {"points", "jobs"} == set()
+
+
+def test_a_run_that_goes_on_keeps_its_folder_and_loses_what_its_last_job_left(
+    folder: StudyFolder, programs
+) -> None:
+    programs(sbatch=TAKES_ALL)
+    seen = failed(folder, "TIMEOUT", checkpoint=True)
+    run = seen.run
+    assert run is not None
+    for name in ("exit", "stop", "began"):
+        (run.path / name).touch()
+    again = next_submission(seen, limit=3)
+    assert again == Submission(2, run)
+    submitted(folder, ONE, how=again)
+    assert folder.runs(ONE) == [run]
+    assert run.job().attempt == 2 and run.job().job == "101"  # type: ignore[union-attr]
+    assert {path.name for path in run.path.iterdir()} == {
+        "point.json",
+        "launcher.json",
+        "job.json",
+        "checkpoint.npz",
+    }
+    assert by_files(folder)[ONE] == "queued"
+
+
+def test_a_refused_resubmission_stays_failed(folder: StudyFolder, programs) -> None:
+    programs(sbatch="exit 1")
+    seen = failed(folder, "TIMEOUT", checkpoint=True)
+    submitted(folder, ONE, how=next_submission(seen, limit=3))
+    assert by_files(folder)[ONE] == "failed"
+    assert seen.run and seen.run.checkpoint.exists() and seen.run.job() == seen.job
+
+
+def test_no_script_is_overwritten(folder: StudyFolder, programs) -> None:
+    programs(sbatch=TAKES_ALL)
+    for _ in range(2):
+        submitted(folder, ONE)
+    assert {path.name for path in (folder.path / "jobs").iterdir()} == {
+        "native-w1-s0.sh",
+        "native-w1-s0-2.sh",
+    }
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "STOPPED"])
+def test_the_interrupted_go_on_and_all_others_start_anew(folder: StudyFolder, state: str) -> None:
+    seen = failed(folder, state, checkpoint=True)
+    assert next_submission(seen, limit=3) == Submission(2, seen.run)
+    assert next_submission(failed(folder, state, checkpoint=False), limit=3) == Submission(2)
+    assert next_submission(failed(folder, "FAILED", checkpoint=True), limit=3) == Submission(2)
+
+
+def test_what_a_person_has_cancelled_does_not_go_on_by_itself(folder: StudyFolder) -> None:
+    assert goes_on(failed(folder, "TIMEOUT", checkpoint=True))
+    assert not goes_on(failed(folder, "CANCELLED", checkpoint=True))
+    assert not goes_on(failed(folder, "TIMEOUT", checkpoint=False))
+
+
+def test_a_job_that_its_queue_has_forgotten_goes_on_from_its_checkpoint(folder: StudyFolder) -> None:
+    status = failed(folder, UNKNOWN, checkpoint=True)
+    submission = next_submission(status, limit=3)
+    assert submission and submission.resume == status.run
+    failure = status.run.failure().model_copy(update={"exit_code": 3})
+    status.run.write_failure(failure)
+    assert next_submission(status, limit=3) == Submission(2)
+
+
+def test_a_point_is_submitted_again_no_more_often_than_the_limit(folder: StudyFolder) -> None:
+    assert next_submission(failed(folder, "FAILED", checkpoint=False, attempt=3), limit=3) == Submission(4)
+    assert next_submission(failed(folder, "FAILED", checkpoint=False, attempt=4), limit=3) is None
+    assert next_submission(failed(folder, "FAILED", checkpoint=False), limit=0) is None
+
+
+@pytest.mark.parametrize("state", ["done", "running", "queued"])
+def test_what_is_done_or_under_way_is_left_alone(folder: StudyFolder, state) -> None:
+    assert next_submission(PointStatus(folder.points()[0], state), limit=3) is None
+    assert next_submission(PointStatus(folder.points()[0], "missing"), limit=0) == Submission()
+
+
+def test_no_more_than_that_many_jobs_are_kept_in_the_queue(folder: StudyFolder) -> None:
+    points = [PointStatus(point, "missing") for point in folder.points()]
+    overview = Overview([replace(points[0], state="queued"), *points[1:]])
+    names_of_all = [point.name for point in points]
+    submissions, notes = next_submissions(overview, names_of_all, Options(at_most=2))
+    assert list(submissions) == [points[1].name]
+    assert len(notes) == 1
+    assert next_submissions(overview, names_of_all, Options(at_most=2, feeds=True))[1] == []
+    assert next_submissions(overview, names_of_all, Options(at_most=1))[0] == {}
+    assert len(next_submissions(overview, names_of_all, Options())[0]) == 3
+
+
+def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(
+    folder: StudyFolder, tmp_path
+) -> None:
+    (tmp_path / "here.toml").write_text("cpus_per_node = 4\n")
+    study = folder.study.model_copy(
+        update={"launch": folder.study.launch.model_copy(update={"on": "slurm", "site": "./here.toml"})}
+    )
+    points = {point.name: point for point in folder.points()}
+    overview = Overview([PointStatus(point, "missing") for point in points.values()])
+    before = left_behind(folder)
+    options = Options(base=tmp_path)
+    _, *printed = SLURM.dry_run(folder.path, study, {ONE: points[ONE]}, overview, options)
+    assert left_behind(folder) == before
+    assert f"run={folder.path.absolute()}/points/{ONE}/run-1\n" in printed[0]
+    assert printed[1] == f"\nsbatch --parsable {folder.path.absolute()}/jobs/{ONE}.sh\n"
+
+
+@pytest.mark.parametrize(
+    ("launcher", "line"),
+    [
+        (SLURM, "sbatch --parsable --dependency=afterok:7 --kill-on-invalid-dep=yes /x.sh"),
+        (PBS, "qsub -W depend=afterok:7 /x.sh"),
+    ],
+)
+def test_a_job_may_wait_for_another_one_to_succeed(launcher, line) -> None:
+    assert " ".join(launcher.queue.submission(Path("/x.sh"), "7")) == line

@@ -1,0 +1,86 @@
+"""Hosts as studies and host files list them, and how processes are spread over them."""
+
+from pathlib import Path
+
+import pytest
+
+from scalestudy.config.expand import expand
+from scalestudy.config.parse import parse_study
+from scalestudy.launch.host_connection import HostFacts, HostGpu
+from scalestudy.launch.hosts import Hosts, Listed, listed, shares
+from scalestudy.util.errors import UserError
+
+
+def test_hosts_are_names_with_the_number_of_their_workers():
+    assert listed(["a", "me@b:4", "c.lab"]) == (Listed("a"), Listed("me@b", 4), Listed("c.lab"))
+
+
+def test_host_files_are_those_of_open_mpi_and_deepspeed(tmp_path):
+    file = tmp_path / "hosts"
+    file.write_text("# the lab\na slots=4\nb  slots = 2 max-slots=8  # an old one\n\nc:3\nd\n")
+    assert listed(str(file)) == (Listed("a", 4), Listed("b", 2), Listed("c", 3), Listed("d"))
+
+
+@pytest.mark.parametrize("hosts", [None, (), ["-oProxyCommand=true"], ["a b"], ["a:0"], ["a", "a:2"]])
+def test_what_is_no_list_of_hosts_is_refused(hosts):
+    with pytest.raises(UserError):
+        listed(hosts)
+
+
+@pytest.mark.parametrize("text", [None, "\n# none\n", "a slots=many\n", "a\na\n"])
+def test_what_is_no_host_file_is_refused_by_its_name(tmp_path, text):
+    file = tmp_path / "hosts"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(UserError, match=str(file)):
+        listed(str(file))
+
+
+@pytest.mark.parametrize(
+    ("slots", "processes", "one_host", "expected"),
+    [
+        ([4, 4], 6, False, [3, 3]),
+        ([4, 2], 6, False, [4, 2]),
+        ([2, 2, 2], 3, False, [2, 1, 0]),
+        ([2, 4], 4, True, [0, 4]),
+        ([2, 2], 4, True, [4, 0]),
+    ],
+)
+def test_the_first_hosts_that_suffice_get_balanced_shares(slots, processes, one_host, expected):
+    assert shares(slots, processes, one_host=one_host) == expected
+
+
+def hosts(*gpus: int, slots: int | None = None) -> Hosts:
+    facts = [
+        HostFacts(host=f"h{index}", version="1", cores=8, gpus=(HostGpu(name="A"),) * count)
+        for index, count in enumerate(gpus)
+    ]
+    return Hosts(tuple(Listed(fact.host, slots) for fact in facts), tuple(facts))
+
+
+def point(found: Hosts, workers: int, strategy: str = "native"):
+    sweep = f'[sweep]\nstrategy = ["{strategy}"]\nworkers = {workers}\nseed = 0\n'
+    text = f'task = "cnn"\n[launch]\non = "hosts"\n{sweep}'
+    machine = found.machine()
+    return expand(
+        parse_study(text, Path("mine.toml")),
+        gpus=machine.gpus,
+        cores=machine.cores,
+        cluster=True,
+        tasks_per_node=machine.tasks_per_node,
+    )[0]
+
+
+def test_workers_have_gpus_of_their_own_and_fill_a_host_before_the_next():
+    found = hosts(2, 2)
+    one, two = point(found, 2), point(found, 4)
+    assert (one.implementation, found.ranks(one)) == ("mirrored", [("h0", (0,))])
+    assert two.implementation == "multiworker"
+    assert found.ranks(two) == [("h0", (0, 1)), ("h1", (2, 3))]
+
+
+def test_the_number_of_a_list_counts_before_cores():
+    found = hosts(0, 0, slots=1)
+    assert found.ranks(point(found, 2, "horovod")) == [("h0", (0,)), ("h1", (1,))]
+    found = hosts(0, 0)
+    assert found.ranks(point(found, 2, "horovod")) == [("h0", (0, 1))]
