@@ -11,6 +11,7 @@ from PIL import Image
 from data_settings import data_of
 from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
+from scalestudy.util.errors import UserError
 
 REAL_DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -74,3 +75,15 @@ def ready(tmp_path: Path) -> Callable[..., Prepared]:
         return prepare(data_of(source, **options), **asked)
 
     return ready
+
+
+@pytest.fixture
+def refusal(ready: Callable[..., Prepared]) -> Callable[..., UserError]:
+    """Return the error for a source that cannot be prepared."""
+
+    def refusal(source: str | Path, **options: Any) -> UserError:
+        with pytest.raises(UserError) as caught:
+            ready(source, **options)
+        return caught.value
+
+    return refusal

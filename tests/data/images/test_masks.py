@@ -78,15 +78,24 @@ def test_a_table_of_colours_beside_the_masks_is_found(street, ready, name, text)
     assert ready(street).class_names == ("street", "sky", "void")
 
 
-def test_a_colour_of_no_class_is_named_with_its_mask(street, ready):
-    with pytest.raises(UserError, match=r"masks/s0\.png with 1 others, most often #000000 \(1 pixels\)"):
-        ready(street, colours={"road": "#804080", "sky": "#808080"})
+@pytest.mark.parametrize(
+    ("colours", "told"),
+    [
+        ({"a": "#000000", "b": "#000000"}, "'a' and 'b'"),
+        ({"a": "#000000", "ignore": "#ffffff"}, "1 in"),
+        (
+            {"road": "#804080", "sky": "#808080"},
+            "masks/s0.png with 1 others, most often #000000 (1 pixels)",
+        ),
+    ],
+)
+def test_colours_that_name_no_class_for_a_pixel_or_one_for_two_are_refused(street, refusal, colours, told):
+    assert told in refusal(street, colours=colours).received
 
 
-def test_without_a_table_masks_of_colours_are_refused_naming_the_key(street, ready):
-    with pytest.raises(UserError, match="red, green and blue differ") as refused:
-        ready(street)
-    assert "`colours`" in refused.value.action
+def test_without_a_table_masks_of_colours_are_refused_naming_the_key(street, refusal):
+    error = refusal(street)
+    assert "red, green and blue differ" in error.received and "`colours`" in error.action
 
 
 def test_grey_values_are_colours_too(mask_folder, ready, save):
@@ -97,13 +106,3 @@ def test_grey_values_are_colours_too(mask_folder, ready, save):
     prepared = ready(root, colours={"background": "#000000", "edge": "#808080", "cell": "#ffffff"})
     assert prepared.targets[0, :3, 0].tolist() == [1, 2, 0]
     assert prepared.targets[1, :3, 0].tolist() == [2, 2, 0]
-
-
-@pytest.mark.parametrize(
-    ("colours", "told"),
-    [({"a": "#000000", "b": "#000000"}, "'a' and 'b'"), ({"a": "#000000", "ignore": "#ffffff"}, "1 in")],
-)
-def test_two_classes_of_one_colour_and_one_class_alone_are_refused(street, ready, colours, told):
-    with pytest.raises(UserError) as refused:
-        ready(street, colours=colours)
-    assert told in refused.value.received

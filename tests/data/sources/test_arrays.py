@@ -108,12 +108,10 @@ TWO = {"x_train": images(2), "y_train": [0, 1]}
         ({"x_train": images(2), "y_train": np.empty(2, object)}, "y_train"),
     ],
 )
-def test_other_arrays_are_refused(npz, ready, arrays, named):
+def test_other_arrays_are_refused(npz, refusal, arrays, named):
     path = npz(**arrays)
-    with pytest.raises(UserError) as refused:
-        ready(path)
-    assert named in refused.value.received
-    assert str(path) in refused.value.received
+    received = refusal(path).received
+    assert named in received and str(path) in received
 
 
 def test_other_members_are_left_out(npz, ready):
@@ -147,9 +145,9 @@ def claimed(header):
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode()
 
 
-def refusal(path, name="x_train"):
+def refusal_of(path):
     with pytest.raises(UserError) as refused:
-        NpzArray(path, name)
+        NpzArray(path, "x_train")
     assert str(path) in refused.value.received
     return refused.value.received
 
@@ -163,23 +161,22 @@ def test_a_header_that_claims_another_size_is_refused(archive, shape, fortran):
 
 
 @pytest.mark.parametrize(
-    "header",
+    "data",
     [
-        "",
-        "(" * 4000,
-        "{" + "'a': 1," * 900 + "}",
-        "{'descr': 'O9', 'shape': 1}",
-        "\x00\xff",
-        "__import__('os')",
+        b"",
+        b"\x93NUMPY",
+        b"\x93NUMPY\x09\x00",
+        b"no array",
+        claimed(""),
+        claimed("(" * 4000),
+        claimed("{" + "'a': 1," * 900 + "}"),
+        claimed("{'descr': 'O9', 'shape': 1}"),
+        claimed("\x00\xff"),
+        claimed("__import__('os')"),
     ],
 )
-def test_a_header_that_is_none_is_refused(archive, header):
-    assert "x_train: " in refusal(archive({"x_train.npy": claimed(header)}))
-
-
-@pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"\x93NUMPY\x09\x00", b"no array"])
 def test_a_member_that_is_no_array_is_refused(archive, data):
-    refusal(archive({"x_train.npy": data}))
+    assert "x_train: " in refusal_of(archive({"x_train.npy": data}))
 
 
 def test_a_pickle_is_never_loaded(archive, tmp_path):
@@ -188,9 +185,8 @@ def test_a_pickle_is_never_loaded(archive, tmp_path):
             return os.mkdir, (str(tmp_path / "harm"),)
 
     body = pickle.dumps(Harm())
-    assert "Python objects" in refusal(archive({"x_train.npy": npy((1,), "|O", body)}))
-    path = archive({"x_train.npy": body})
-    refusal(path)
+    assert "Python objects" in refusal_of(archive({"x_train.npy": npy((1,), "|O", body)}))
+    refusal_of(archive({"x_train.npy": body}))
     assert not (tmp_path / "harm").exists()
 
 

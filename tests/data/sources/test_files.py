@@ -45,17 +45,15 @@ def folder(class_folder):
 
 
 @pytest.mark.parametrize(
-    "name", [".DS_Store", "._0.png", "Thumbs.db", "ehthumbs.db", "desktop.ini", ".hidden.png"]
+    "name",
+    [
+        *(".DS_Store", "._0.png", "Thumbs.db", "ehthumbs.db", "desktop.ini", ".hidden.png"),
+        *("__MACOSX/", ".ipynb_checkpoints/", "@eaDir/", "lost+found/"),
+    ],
 )
-def test_files_of_the_system_are_left_out_and_told(folder, name):
-    (folder / name).write_bytes(b"\0")
+def test_files_and_folders_of_the_system_are_left_out_and_told(folder, save, name):
+    save(folder / name / "0.png" if name.endswith("/") else folder / name, DOT, format="PNG")
     assert listed(folder) == (["0.png", "1.png"], (LeftOut(SYSTEM, 1, (name,)),))
-
-
-@pytest.mark.parametrize("name", ["__MACOSX", ".ipynb_checkpoints", "@eaDir", "lost+found"])
-def test_folders_of_the_system_are_left_out_with_the_images_in_them(folder, save, name):
-    save(folder / name / "0.png", DOT)
-    assert listed(folder) == (["0.png", "1.png"], (LeftOut(SYSTEM, 1, (f"{name}/",)),))
 
 
 def test_what_is_no_image_is_left_out_and_told(folder):
@@ -65,18 +63,15 @@ def test_what_is_no_image_is_left_out_and_told(folder):
     assert listed(folder)[1] == (LeftOut(NO_IMAGE, 3, ("logs/", "notes.txt", "pipe")),)
 
 
-def test_many_are_counted_and_the_first_are_named(folder):
-    for i in range(9):
-        (folder / f"{i}.txt").touch()
-    (left,) = listed(folder)[1]
-    assert str(left) == "9 left out (no image by their name): 0.txt, 1.txt, 2.txt, 3.txt, 4.txt, ..."
-
-
-def test_names_with_control_characters_are_shown_harmless(folder):
+def test_many_are_counted_and_the_first_are_named_without_control_characters(folder):
     (folder / "a\x1b[2J\n.txt").touch()
     os.close(os.open(os.fsencode(folder) + b"/\xff.txt", os.O_CREAT))
     (left,) = listed(folder)[1]
     assert str(left) == r"2 left out (no image by their name): a\x1b[2J\n.txt, \xff.txt"
+    for i in range(9):
+        (folder / f"{i}.txt").touch()
+    (left,) = listed(folder)[1]
+    assert str(left) == "11 left out (no image by their name): 0.txt, 1.txt, 2.txt, 3.txt, 4.txt, ..."
 
 
 def test_capitals_two_underscores_and_links_are_taken(folder, save, tmp_path):
@@ -156,65 +151,46 @@ def test_what_is_neither_taken_nor_a_source_is_told(tree):
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("function", "names"),
     [
-        ("images", ("image", None)),
-        ("train_images", ("image", "train")),
-        ("trainMasks", ("mask", "train")),
-        ("image_masks", ("mask", None)),
-        ("val2017", (None, "validation")),
-        ("JPEGImages", ("image", None)),
-        ("ground-truth", ("mask", None)),
-        ("no_mask", (None, None)),
-        ("train_test", (None, None)),
-        ("mask 3 layers", (None, None)),
-        ("", (None, None)),
+        (
+            role,
+            {
+                "images": ("image", None),
+                "train_images": ("image", "train"),
+                "trainMasks": ("mask", "train"),
+                "image_masks": ("mask", None),
+                "val2017": (None, "validation"),
+                "JPEGImages": ("image", None),
+                "ground-truth": ("mask", None),
+                "no_mask": (None, None),
+                "train_test": (None, None),
+                "mask 3 layers": (None, None),
+                "": (None, None),
+            },
+        ),
+        (
+            stripped,
+            {
+                "a_mask": ("a", "mask"),
+                "img12": ("12", "image"),
+                "mask_a": ("a", "mask"),
+                "a.seg": ("a", "mask"),
+                "a-ground_truth": ("a", "mask"),
+                "mask": ("mask", None),
+                "unmasked": ("unmasked", None),
+                "labrador": ("labrador", None),
+                "maxy": ("maxy", None),
+            },
+        ),
+        (split_in, {"instances_train2017": "train", "train_and_test": None}),
+        (split_of, dict.fromkeys(("train", "Training", "train2017", "stage1_train"), "train")),
+        (split_of, {"test_set": "test", "valid": "validation"}),
+        (split_of, dict.fromkeys(("test1", "trains", "dataset", "train_masks"))),
     ],
 )
-def test_a_folder_is_told_by_its_words_and_by_no_other(name, expected):
-    assert role(name) == expected
-
-
-@pytest.mark.parametrize(
-    ("stem", "expected"),
-    [
-        ("a_mask", ("a", "mask")),
-        ("img12", ("12", "image")),
-        ("mask_a", ("a", "mask")),
-        ("a.seg", ("a", "mask")),
-        ("a-ground_truth", ("a", "mask")),
-        ("mask", ("mask", None)),
-        ("unmasked", ("unmasked", None)),
-        ("labrador", ("labrador", None)),
-        ("maxy", ("maxy", None)),
-    ],
-)
-def test_a_word_at_an_end_of_a_name_is_taken_off(stem, expected):
-    assert stripped(stem) == expected
-
-
-def test_a_split_is_told_by_one_word_and_not_by_two():
-    assert split_in("instances_train2017") == "train"
-    assert split_in("train_and_test") is None
-
-
-@pytest.mark.parametrize(
-    ("name", "split"),
-    [
-        ("train", "train"),
-        ("Training", "train"),
-        ("train2017", "train"),
-        ("stage1_train", "train"),
-        ("test_set", "test"),
-        ("valid", "validation"),
-        ("test1", None),
-        ("trains", None),
-        ("dataset", None),
-        ("train_masks", None),
-    ],
-)
-def test_splits_are_told_by_the_names_of_folders(name, split):
-    assert split_of(name) == split
+def test_words_of_names_tell_roles_and_splits(function, names):
+    assert {name: function(name) for name in names} == names
 
 
 def test_what_lies_beside_images_and_masks_is_told(mask_folder, ready, save):

@@ -32,15 +32,13 @@ def test_all_classes_without_an_image_are_named_at_once(tree, refused):
     assert received.endswith("and 5 more")
 
 
-def test_a_pattern_finds_the_class(tree, labelled):
-    root = tree("cat.{}.jpg", "dog.{}.jpg")
-    assert labelled(root, label_pattern=r"^(cat|dog)\.")["dog.2.jpg"] == "dog"
-
-
-def test_files_without_a_class_are_named_in_training_and_left_out_of_a_test_set(tree, refused, listed):
+def test_a_pattern_finds_the_class_and_files_without_one_are_named_or_left_out_of_a_test_set(
+    tree, refused, listed, labelled
+):
     root = tree("train/cat.{}.jpg", "train/dog.{}.jpg", "test/{}.jpg")
-    listing = listed(root, label_pattern="cat|dog")
+    listing = listed(root, label_pattern=r"/?(cat|dog)\.")
     assert listing.classes == ["cat", "dog"]
+    assert labelled(root, label_pattern="cat|dog")["train/dog.2.jpg"] == "dog"
     assert "3 left out (without a class in their names): test/1.jpg" in str(listing.left_out[0])
     assert "1.jpg" in refused(tree("train/1.jpg"), label_pattern="cat|dog").received
 
@@ -162,6 +160,7 @@ def test_images_in_no_row_are_left_out_and_told(table, tree, listed):
         ("a1.png,dog", "cat and dog for"),
         ("a3.png,", "a3.png (without a value)"),
         (",cat", "a row without a file"),
+        ("a3.png,dog,big", "3 cells in line 4, 2 columns"),
     ],
 )
 def test_rows_that_cannot_be_samples_are_named(table, refused, row, told):
@@ -210,11 +209,6 @@ def test_of_a_wide_table_only_columns_with_a_meaning_are_read(tmp_path):
     names = ["file", "label", *(f"c{number}" for number in range(100))]
     (tmp_path / "labels.csv").write_text(f"{','.join(names)}\n1.png,a{',1' * 100}\n")
     assert list(_read_table(tmp_path / "labels.csv", ["label", "file"])) == [{"label": "a", "file": "1.png"}]
-
-
-def test_a_row_with_other_cells_than_columns_is_named_by_its_line(table, refused):
-    error = refused(table("file,label\na1.png,cat\na2.png,dog,big\n"))
-    assert "3 cells in line 3, 2 columns" in error.received
 
 
 def test_values_of_json_lines_are_named_as_they_are_written(tmp_path):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
 
 from data_settings import data_of
 from scalestudy.config.settings import LAYOUTS as SAID
@@ -16,47 +15,34 @@ from scalestudy.data.sources import indents
 from scalestudy.data.sources.layouts import LAYOUTS, list_folder
 from scalestudy.data.split import stored_split
 from scalestudy.data.store import preparation
-from scalestudy.data.store.preparation import find_set, prepare
 from scalestudy.util.errors import UserError
 
 
-def kind_of(root):
-    return list_folder(root, data_of(root)).kind
-
-
-def refusal(root):
-    with pytest.raises(UserError) as refused:
-        kind_of(root)
-    return refused.value
-
-
-def test_images_without_folders_are_listed(mask_folder):
-    error = refusal(mask_folder(9) / "images")
-    assert "s0.png, s1.png" in error.received
-    assert "and 4 more" in error.received
+def test_images_without_folders_are_listed(mask_folder, refused):
+    received = refused(mask_folder(9) / "images").received
+    assert "s0.png, s1.png" in received and "and 4 more" in received
 
 
 @pytest.mark.parametrize("missing", ["images", "masks"])
-def test_one_of_images_and_masks_alone(mask_folder, tmp_path, missing):
+def test_one_of_images_and_masks_alone(mask_folder, refused, tmp_path, missing):
     root = mask_folder()
     (root / missing).rename(tmp_path / "away")
-    assert "masks" in refusal(root).expected
+    assert "masks" in refused(root).expected
 
 
-def test_splits_need_a_training_folder(mask_folder):
-    root = mask_folder(at="set/val").parent
-    assert "train/" in refusal(root).expected
+def test_splits_need_a_training_folder(mask_folder, refused):
+    assert "train/" in refused(mask_folder(at="set/val").parent).expected
 
 
-def test_two_folders_for_one_split(mask_folder):
+def test_two_folders_for_one_split(mask_folder, refused):
     for split in ("train", "val", "validation"):
         root = mask_folder(at=f"set/{split}").parent
-    assert "val/images/ and validation/images/" in refusal(root).received
+    assert "val/images/ and validation/images/" in refused(root).received
 
 
-def test_splits_of_two_layouts(mask_folder, class_folder):
+def test_splits_of_two_layouts(mask_folder, class_folder, refused):
     mask_folder(at="set/train")
-    assert "the same layout" in refusal(class_folder({"a": 1, "b": 1}, at="set/val").parent).expected
+    assert "the same layout" in refused(class_folder({"a": 1, "b": 1}, at="set/val").parent).expected
 
 
 def test_every_layout_that_is_recognised_can_be_said():
@@ -87,12 +73,11 @@ def test_every_file_of_a_folder_that_is_understood_is_taken_or_told(places, othe
 
 
 @pytest.mark.parametrize("pattern", ["s([0-2])", "images/s([0-2])"])
-def test_groups_are_found_in_names_and_paths_and_a_name_without_one_is_refused(mask_folder, pattern):
-    root = mask_folder(3)
-    assert list_folder(root, data_of(root, group_pattern=pattern)).groups == ["0", "1", "2"]
-    root = mask_folder(4)
-    with pytest.raises(UserError, match=r"images/s3\.png"):
-        list_folder(root, data_of(root, group_pattern=pattern))
+def test_groups_are_found_in_names_and_paths_and_a_name_without_one_is_refused(
+    mask_folder, listed, refused, pattern
+):
+    assert listed(mask_folder(3), group_pattern=pattern).groups == ["0", "1", "2"]
+    assert "images/s3.png" in refused(mask_folder(4), group_pattern=pattern).received
 
 
 def test_groups_are_stored_and_no_split_parts_them(mask_folder, ready):
@@ -114,52 +99,30 @@ def test_a_changed_group_in_a_table_makes_another_set(tmp_path, save, ready):
         assert ready(root).groups == ("a", "a", "b", last)
 
 
-def image(path, value=7):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        Image.fromarray(np.full((8, 8), value, np.uint8)).save(file, "PNG")
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("file,label\n", "labels.csv"), ("file,label,label\n0.png,a,b\n1.png,b,a\n", "'label' 2 times")],
+)
+def test_a_table_of_headings_alone_and_a_column_that_comes_twice_are_refused(tree, refused, text, told):
+    root = tree("0.png", "1.png")
+    (root / "labels.csv").write_text(text)
+    assert told in refused(root).received
 
 
-@pytest.fixture
-def images(tmp_path):
-    for number in range(3):
-        image(tmp_path / "set" / f"{number}.png", number)
-    return tmp_path / "set"
+def test_a_name_that_is_not_utf_8_is_named(tree, refused):
+    root = tree("a/0.png", "a/1.png", "b/0.png")
+    os.close(os.open(os.fsencode(root / "b") + b"/\xff.png", os.O_CREAT))
+    assert "udcff.png" in refused(root).received
 
 
-def refused(root, tmp_path, **keys):
-    with pytest.raises(UserError) as caught:
-        prepare(data_of(root, cache=tmp_path / "cache", **keys))
-    return caught.value
+def test_an_empty_source_is_refused(refusal):
+    assert "empty" in refusal("  ").received
 
 
-def test_a_table_of_headings_alone_is_refused(images, tmp_path):
-    (images / "labels.csv").write_text("file,label\n")
-    assert "labels.csv" in refused(images, tmp_path).received
-
-
-def test_a_column_that_comes_twice_is_refused(images, tmp_path):
-    (images / "labels.csv").write_text("file,label,label\n0.png,a,b\n1.png,b,a\n2.png,a,a\n")
-    assert "'label' 2 times" in refused(images, tmp_path).received
-
-
-def test_a_name_that_is_not_utf_8_is_named(tmp_path):
-    for name in ("a/0", "a/1", "b/0"):
-        image(tmp_path / "set" / f"{name}.png")
-    image(os.fsencode(tmp_path / "set" / "b") + b"/\xff.png")
-    assert "udcff.png" in refused(tmp_path / "set", tmp_path).received
-
-
-def test_an_empty_source_is_refused(tmp_path):
-    assert "empty" in refused("  ", tmp_path).received
-
-
-def test_folders_of_masks_beside_classes_are_left_out(tmp_path):
-    for name in ("ants/0", "ants/1", "bees/0", "bees/1", "annotations/0"):
-        image(tmp_path / "set" / f"{name}.png")
-    data = data_of(tmp_path / "set", cache=tmp_path / "cache")
-    assert prepare(data).class_names == ("ants", "bees")
-    assert [group.names for group in find_set(data).left_out] == [("annotations/",)]
+def test_folders_of_masks_beside_classes_are_left_out(tree, listed):
+    found = listed(tree("ants/{}.png", "bees/{}.png", "annotations/1.png"))
+    assert found.classes == ["ants", "bees"]
+    assert [group.names for group in found.left_out] == [("annotations/",)]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +133,7 @@ def test_folders_of_masks_beside_classes_are_left_out(tmp_path):
         ("digits", (65536, 65536), "65,536 x 65,536"),
     ],
 )
-def test_synthetic_data_beyond_memory_or_disk_are_refused_at_once(tmp_path, monkeypatch, source, size, told):
+def test_synthetic_data_beyond_memory_or_disk_are_refused_at_once(refusal, monkeypatch, source, size, told):
     for module in (indents, preparation):
         monkeypatch.setattr(module, "memory_limit", lambda: 2**33)
-    assert told in str(refused(source, tmp_path, image_size=size))
+    assert told in str(refusal(source, image_size=size))

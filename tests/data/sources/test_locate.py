@@ -15,7 +15,7 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 
 
-def refusal(source, base=Path()):
+def refusal_of(source, base=Path()):
     with pytest.raises(UserError) as refused:
         find_source(data_of(source), base=base)
     return refused.value
@@ -23,7 +23,7 @@ def refusal(source, base=Path()):
 
 def test_a_link_to_itself(tmp_path):
     (tmp_path / "set").symlink_to("set")
-    assert "does not exist" in refusal("set", tmp_path).received
+    assert "does not exist" in refusal_of("set", tmp_path).received
     assert folder_of("set", tmp_path) is None
 
 
@@ -37,7 +37,7 @@ def test_a_folder_that_may_not_be_entered(mask_folder, monkeypatch):
         monkeypatch.setattr(Path, "exists", denied)
     root.parent.chmod(0)
     try:
-        assert "ermission denied" in refusal(root).received
+        assert "ermission denied" in refusal_of(root).received
     finally:
         root.parent.chmod(0o755)
 
@@ -53,7 +53,7 @@ def test_a_folder_that_goes_while_it_is_listed(class_folder, monkeypatch):
         return listed(folder, left)
 
     monkeypatch.setattr(labels, "image_files", image_files)
-    assert f"{root / 'b'}: No such file" in refusal(root).received
+    assert f"{root / 'b'}: No such file" in refusal_of(root).received
 
 
 def test_the_folder_of_a_source_is_seen_through_links(mask_folder, tmp_path):
@@ -125,14 +125,12 @@ def test_splits_given_by_folders_stay(tmp_path, save, ready):
         ({"overlap": 16}, "an overlap smaller than a tile"),
     ],
 )
-def test_tiles_that_cannot_be_are_refused(large, ready, options, message):
-    with pytest.raises(UserError, match=message):
-        ready(large, tile=(16, 24), **options)
+def test_tiles_that_cannot_be_are_refused(large, refusal, options, message):
+    assert message in str(refusal(large, tile=(16, 24), **options))
 
 
-def test_images_with_one_class_each_are_not_cut_into_tiles(class_folder, ready):
-    with pytest.raises(UserError, match="to cut into tiles"):
-        ready(class_folder({"a": 2, "b": 2}), tile=(4, 4))
+def test_images_with_one_class_each_are_not_cut_into_tiles(class_folder, refusal):
+    assert "to cut into tiles" in refusal(class_folder({"a": 2, "b": 2}), tile=(4, 4)).expected
 
 
 @pytest.fixture
@@ -165,18 +163,18 @@ def test_pages_are_fitted_and_cut_like_images(stacks, ready):
     assert tiled.tiling.images[1] == ("images/a.tif, page 2", (6, 8))
 
 
-def test_stacks_are_refused_until_it_is_said_what_they_are(stacks, ready):
-    with pytest.raises(UserError, match=r'stack of 3 images.*stack = "samples"'):
-        ready(stacks)
+def test_stacks_are_refused_until_it_is_said_what_they_are(stacks, ready, refusal):
+    error = refusal(stacks)
+    assert "stack of 3 images" in error.received and 'stack = "samples"' in error.action
     first = ready(stacks, stack="first")
     assert first.inputs[:, 0, 0, 0].tolist() == [5, 5]
     assert first.remarks == ("2 images with further pages, which are left out: images/a.tif, images/b.tif",)
 
 
-def test_a_stack_needs_a_page_of_a_mask_for_each_of_its_pages(stacks, ready):
+def test_a_stack_needs_a_page_of_a_mask_for_each_of_its_pages(stacks, refusal):
     tifffile.imwrite(stacks / "masks" / "a.tif", np.zeros((6, 8), np.uint8))
-    with pytest.raises(UserError, match=r"1 page of 6 x 8 for .*a\.tif of 3 pages of 6 x 8"):
-        ready(stacks, stack="samples")
+    received = refusal(stacks, stack="samples").received
+    assert "1 page of 6 x 8 for " in received and "a.tif of 3 pages of 6 x 8" in received
 
 
 def test_a_stack_of_a_class_gives_samples_of_that_class(tmp_path, ready):

@@ -6,18 +6,15 @@ from PIL import Image
 
 
 def test_a_source_is_shown_without_anything_being_prepared(call, tmp_path: Path) -> None:
-    code, text, _ = call("data", "show", "digits", "--cache", tmp_path / "c", "--out", tmp_path / "a.html")
+    command = ("data", "show", "digits", "--cache", tmp_path / "c")
+    code, text, _ = call(*command, "--out", tmp_path / "a.html")
     assert code == 0
     for words in ("one class for each image", "all 1,797 images", "8 x 8", "1,797"):
         assert words in text
     assert (tmp_path / "a.html").read_text().count("<figure>") == 8
+    code, text, _ = call(*command, "--format", "json")
+    assert (code, json.loads(text)["count"]) == (0, 1797)
     assert not (tmp_path / "c").exists()
-
-
-def test_json_is_one_object(call, tmp_path: Path) -> None:
-    code, text, _ = call("data", "show", "digits", "--cache", tmp_path / "c", "--format", "json")
-    assert code == 0
-    assert json.loads(text)["count"] == 1797
 
 
 @pytest.mark.slow
