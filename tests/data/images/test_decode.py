@@ -10,7 +10,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from scalestudy.data.images.decode import DamagedFile, opened, read_header, read_mask, read_pixels
+from scalestudy.data.images.decode import DamagedFile, read_header, read_mask, read_pixels
 from scalestudy.util.errors import UserError
 
 GREY16 = (np.arange(48).reshape(6, 8) * 1300).astype(np.uint16)
@@ -93,10 +93,18 @@ def test_an_environment_that_cannot_decode_it_names_what_it_lacks(tmp_path, monk
     assert str(path) in refused.value.received and "pip install imagecodecs" in refused.value.action
 
 
-@pytest.mark.parametrize("other", ["EPS", "PPM", "JPEG2000"])
-def test_another_format_under_the_name_of_one_that_is_read_is_refused(tmp_path, other):
-    Image.fromarray(COLOUR).save(tmp_path / "a.png", format=other)
-    with pytest.raises(UserError, match=r"a\.png: no image inside of a format that is read"):
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        *((other, "no image inside of a format that is read") for other in ("EPS", "PPM", "JPEG2000")),
+        *((other, "an animation of 3") for other in ("PNG", "GIF", "WEBP")),
+    ],
+)
+def test_another_format_or_an_animation_under_the_name_of_a_still_is_refused(tmp_path, form, told):
+    frames = [Image.fromarray(np.roll(COLOUR, i, axis=0)) for i in range(3)]
+    more = {"save_all": True, "append_images": frames[1:]} if "animation" in told else {}
+    frames[0].save(tmp_path / "a.png", format=form, **more)
+    with pytest.raises(UserError, match=rf"a\.png[:,] {told}"):
         read_header(tmp_path / "a.png")
 
 
@@ -107,14 +115,6 @@ def test_a_gif_gives_the_colours_of_its_palette_and_as_a_mask_its_indices(tmp_pa
     picture.save(tmp_path / "a.gif")
     assert read_pixels(tmp_path / "a.gif").values[0][1, 0].tolist() == [70, 80, 90]
     np.testing.assert_array_equal(read_mask(tmp_path / "a.gif"), indices)
-
-
-@pytest.mark.parametrize("form", ["PNG", "GIF", "WEBP"])
-def test_an_animation_under_a_stills_name_is_refused(tmp_path, form):
-    frames = [Image.fromarray(np.roll(COLOUR, i, axis=0)) for i in range(3)]
-    frames[0].save(tmp_path / "still.png", format=form, save_all=True, append_images=frames[1:])
-    with pytest.raises(UserError, match=r"still\.png, an animation of 3"):
-        read_header(tmp_path / "still.png")
 
 
 def test_of_a_cameras_pictures_in_one_file_the_first_is_the_image(tmp_path):
@@ -181,41 +181,31 @@ def test_transparency_is_seen_where_there_is_some(tmp_path, save):
     assert read_pixels(tmp_path / "p.png").see_through
 
 
-def refusal(path):
-    with pytest.raises(UserError) as refused, opened(path) as picture:
-        picture.load()
-    assert str(path) in refused.value.received
-    return refused.value
-
-
-def test_damage_has_a_kind_and_the_decoders_words(tmp_path, save):
+def test_damage_has_a_kind_and_an_action(tmp_path, save):
     path = save(tmp_path / "a.png", np.arange(10_000, dtype=np.uint16).reshape(100, 100))
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(DamagedFile) as refused:
+    with pytest.raises(DamagedFile, match="--skip-bad") as refused:
         read_pixels(path)
     assert (refused.value.path, refused.value.reason) == (path, "truncated")
-    assert "--skip-bad" in refused.value.action
 
 
-def test_a_file_that_has_gone(tmp_path):
-    assert str(tmp_path / "a.png") in refusal(tmp_path / "a.png").received
-
-
-def test_a_file_that_may_not_be_read(tmp_path, save, monkeypatch):
-    path = save(tmp_path / "a.png", np.zeros((2, 3), np.uint8))
+def test_a_file_that_has_gone_or_may_not_be_read_is_named(tmp_path, save, monkeypatch):
+    path = tmp_path / "a.png"
+    with pytest.raises(UserError, match=str(path)):
+        read_header(path)
+    save(path, np.zeros((2, 3), np.uint8)).chmod(0)
     if os.geteuid() == 0:  # root can read every file
 
         def denied(*_, **__):
             raise PermissionError(13, "Permission denied")
 
         monkeypatch.setattr(Image, "open", denied)
-    path.chmod(0)
-    assert "permissions" in refusal(path).action
+    with pytest.raises(UserError, match=r"Permission denied.*Correct its permissions"):
+        read_header(path)
 
 
 def test_an_image_beyond_what_is_decoded(tmp_path, save, monkeypatch):
     path = save(tmp_path / "a.png", np.zeros((20, 30), np.uint8))
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 250)
-    error = refusal(path)
-    assert "at most 500 pixels" in error.expected
-    assert "tiles" in error.action
+    with pytest.raises(UserError, match=rf"at most 500 pixels.*{path}.*tiles"):
+        read_header(path)

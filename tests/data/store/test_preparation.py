@@ -15,8 +15,7 @@ from data_settings import data_of
 from scalestudy.data.sources.source import Contents
 from scalestudy.data.split import stored_split
 from scalestudy.data.store import preparation
-from scalestudy.data.store import preparation as module
-from scalestudy.data.store.preparation import write_set
+from scalestudy.data.store.preparation import find_prepared, write_set
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 
@@ -42,12 +41,12 @@ def test_the_second_time_nothing_is_decoded(mask_folder, ready):
 
 def test_a_set_is_found_once_it_was_prepared_and_never_made_by_looking(mask_folder, ready, tmp_path):
     root, cache = mask_folder(), tmp_path / "cache"
-    assert module.find_prepared(data_of(root, cache=cache)) is None
+    assert find_prepared(data_of(root, cache=cache)) is None
     assert not cache.exists()
-    assert module.find_prepared(data_of(root, cache=cache), task_kind="masks") is None
+    assert find_prepared(data_of(root, cache=cache), task_kind="masks") is None
     made = ready(root)
-    assert module.find_prepared(data_of(root, cache=cache), task_kind="masks") == made
-    assert module.find_prepared(data_of(root, cache=cache, image_size=(12, 16))) is None
+    assert find_prepared(data_of(root, cache=cache), task_kind="masks") == made
+    assert find_prepared(data_of(root, cache=cache, image_size=(12, 16))) is None
 
 
 def test_a_changed_file_makes_a_new_set(mask_folder, ready, save):
@@ -65,13 +64,12 @@ def test_keys_that_decide_on_the_split_alone_leave_the_set_where_it_is(mask_fold
     assert ready(root, validation=0.5, folds=3, fold=1).path == ready(root).path
 
 
-def test_a_refused_set_leaves_nothing_half_written(mask_folder, ready, tmp_path):
+def test_a_refused_set_leaves_nothing_half_written(mask_folder, refusal, tmp_path):
     root = mask_folder()
     file = root / "images" / "s3.png"
     file.write_bytes(file.read_bytes()[:50])
-    with pytest.raises(UserError, match=r"s3\.png"):
-        ready(root)
-    assert [entry for entry in tmp_path.glob("cache/*") if entry.is_dir()] == []
+    assert "s3.png" in refusal(root).received
+    assert folders_in(tmp_path / "cache") == []
 
 
 def test_a_damaged_set_is_made_anew(mask_folder, ready):
@@ -81,13 +79,12 @@ def test_a_damaged_set_is_made_anew(mask_folder, ready):
     assert ready(root).inputs[3, 0, 0, 0] == 30
 
 
-def test_a_wrong_kind_for_the_task_is_refused_before_decoding(class_folder, mask_folder, ready):
-    root = class_folder({"a": 2, "b": 2})
-    with pytest.raises(UserError, match="images with masks, which the task needs") as refused:
-        ready(root, task_kind="masks", on_progress=pytest.fail)
-    assert "images/ and masks/" in refused.value.action
-    with pytest.raises(UserError, match="one class each, which the task needs"):
-        ready(mask_folder(), task_kind="classes")
+def test_a_wrong_kind_for_the_task_is_refused_before_decoding(class_folder, mask_folder, refusal):
+    error = refusal(class_folder({"a": 2, "b": 2}), task_kind="masks", on_progress=pytest.fail)
+    assert error.expected == "images with masks, which the task needs"
+    assert "images/ and masks/" in error.action
+    error = refusal(mask_folder(), task_kind="classes", on_progress=pytest.fail)
+    assert error.expected == "images with one class each, which the task needs"
 
 
 def test_paths_are_seen_from_the_study_file_and_variables_filled_in(mask_folder, ready, monkeypatch):
@@ -101,17 +98,20 @@ def test_paths_are_seen_from_the_study_file_and_variables_filled_in(mask_folder,
     assert ready(root, cache="cache", base=root.parent).path == by_path.path
 
 
-def test_a_full_disk_is_refused_before_writing(mask_folder, ready, monkeypatch, tmp_path):
+def test_a_full_disk_refuses_a_new_set_before_writing_and_not_one_that_is_prepared(
+    mask_folder, ready, refusal, monkeypatch, tmp_path
+):
+    first = ready("indents:2", image_size=(32, 48))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 10, 5))
-    with pytest.raises(UserError, match="free disk space"):
-        ready(mask_folder())
-    assert [entry for entry in tmp_path.glob("cache/*") if entry.is_dir()] == []
+    assert ready("indents:2", image_size=(32, 48)) == first
+    for source in ("indents:3", mask_folder()):
+        assert "free disk space" in refusal(source, image_size=(32, 48)).expected
+    assert folders_in(tmp_path / "cache") == [first.path.name]
 
 
-def test_a_cache_that_cannot_be_made_is_refused(mask_folder, ready, tmp_path):
+def test_a_cache_that_cannot_be_made_is_refused(mask_folder, refusal, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="can be written to"):
-        ready(mask_folder(), cache=tmp_path / "file" / "cache")
+    assert "can be written to" in refusal(mask_folder(), cache=tmp_path / "file" / "cache").expected
 
 
 def test_two_that_start_together_decode_once(mask_folder, ready):
@@ -171,14 +171,12 @@ def started(cache):
     )
 
 
+def folders_in(cache):
+    return [entry.name for entry in cache.glob("*") if entry.is_dir()]
+
+
 def half_made(cache):
-    return [entry.name for entry in cache.iterdir() if ".tmp-" in entry.name]
-
-
-def refusal(ready, root, **options):
-    with pytest.raises(UserError) as refused:
-        ready(root, **options)
-    return refused.value
+    return [name for name in folders_in(cache) if ".tmp-" in name]
 
 
 def after(done, action):
@@ -202,19 +200,18 @@ def test_what_a_killed_process_left_is_cleared_by_the_next_that_makes_the_set(ma
     assert half_made(cache) == []
 
 
-def test_a_disk_that_fills_up_leaves_nothing(mask_folder, ready, tmp_path, monkeypatch):
+def test_a_disk_that_fills_up_leaves_nothing(mask_folder, refusal, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(preparation.ArrayFile, "finish", full)
-    error = refusal(ready, mask_folder())
-    assert f"{tmp_path / 'cache'}: No space left" in error.received
-    assert [entry for entry in (tmp_path / "cache").iterdir() if entry.is_dir()] == []
+    assert f"{tmp_path / 'cache'}: No space left" in refusal(mask_folder()).received
+    assert folders_in(tmp_path / "cache") == []
 
 
-def test_a_cache_that_is_removed_meanwhile_is_told_and_made_again(mask_folder, ready, tmp_path):
+def test_a_cache_that_is_removed_meanwhile_is_told_and_made_again(mask_folder, ready, refusal, tmp_path):
     root, cache = mask_folder(), tmp_path / "cache"
-    error = refusal(ready, root, on_progress=after(2, lambda: shutil.rmtree(cache)))
+    error = refusal(root, on_progress=after(2, lambda: shutil.rmtree(cache)))
     assert f"{cache}: No such file" in error.received
     assert not cache.exists()
     assert ready(root).count == 4
@@ -229,34 +226,28 @@ def test_an_interrupt_leaves_nothing_half_written(mask_folder, ready, tmp_path):
     assert half_made(tmp_path / "cache") == []
 
 
-def add(root):
-    for folder in ("images", "masks"):
-        shutil.copy(root / folder / "s0.png", root / folder / "s99.png")
-
-
-def touch(root):
-    os.utime(root / "masks" / "s0.png", ns=(1, 1))
-
-
-def remove(root):
-    for folder in ("images", "masks"):
-        (root / folder / "s0.png").unlink()
-
-
-@pytest.mark.parametrize("change", [add, touch, remove])
-def test_a_source_that_changes_meanwhile_is_refused(mask_folder, ready, tmp_path, change):
+@pytest.mark.parametrize(
+    ("change", "count"),
+    [
+        (lambda pair: [shutil.copy(file, file.with_name("s99.png")) for file in pair], 5),
+        (lambda pair: os.utime(pair[1], ns=(1, 1)), 4),
+        (lambda pair: [file.unlink() for file in pair], 3),
+    ],
+    ids=["added", "changed", "removed"],
+)
+def test_a_source_that_changes_meanwhile_is_refused(mask_folder, ready, refusal, tmp_path, change, count):
     root = mask_folder()
-    error = refusal(ready, root, on_progress=after(2, lambda: change(root)))
+    pair = [root / folder / "s0.png" for folder in ("images", "masks")]
+    error = refusal(root, on_progress=after(2, lambda: change(pair)))
     assert f"{root}, in which files were added, removed or changed" in error.received
-    assert [entry for entry in (tmp_path / "cache").iterdir() if entry.is_dir()] == []
-    assert ready(root).count == {add: 5, touch: 4, remove: 3}[change]
+    assert folders_in(tmp_path / "cache") == []
+    assert ready(root).count == count
 
 
-def test_a_file_that_goes_before_it_is_read_is_named(mask_folder, ready):
+def test_a_file_that_goes_before_it_is_read_is_named(mask_folder, refusal):
     root = mask_folder(25)
     last = root / "images" / "s9.png"
-    error = refusal(ready, root, on_progress=after(1, last.unlink))
-    assert str(last) in error.received
+    assert str(last) in refusal(root, on_progress=after(1, last.unlink)).received
 
 
 def test_without_locks_the_set_that_came_first_stays_with_its_splits(
