@@ -14,7 +14,6 @@ from scalestudy.app.prepare import prepared, prepared_ahead
 from scalestudy.app.run import dry_run
 from scalestudy.app.survey import request_of, survey
 from scalestudy.config.settings import LaunchSettings
-from scalestudy.data.sources.arrays import Digits
 from scalestudy.util.errors import UserError
 
 TEXT = 'task = "cnn"\n[data]\nsource = "{source}"\ncache = "cache"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
@@ -124,21 +123,6 @@ def test_a_cache_inside_the_source_is_refused(study: Path) -> None:
     study.write_text(study.read_text().replace('"cache"', '"set/cache"'))
     with pytest.raises(UserError, match="a cache folder outside the source"):
         list(dry_run(request_of(study)))
-
-
-def test_what_is_fetched_is_told_before_it_is_prepared_and_not_again(study: Path, monkeypatch) -> None:
-    def fetch(source, downloading) -> None:
-        with downloading("digits.zip") as on_bytes:
-            on_bytes(7, 7)
-
-    monkeypatch.setattr(Digits, "fetch", fetch, raising=False)
-    study.write_text(TEXT.format(source="digits"))
-    request = request_of(study)
-    result = survey(request)
-    for expected in ([("digits.zip", 7, 7)], []):
-        ear = Ear()
-        prepared(result.points, "classes", request.base, request.study, ear)
-        assert ear.downloaded == expected
 
 
 def with_train(study: Path, lines: str) -> list:

@@ -2,11 +2,10 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from os.path import realpath
 from pathlib import Path
 
-from scalestudy.app.listener import Listener, ProgressCallback
+from scalestudy.app.listener import Listener
 from scalestudy.app.unusable import refuse_unusable
 from scalestudy.app.weights import fetch_weights, refuse_missing_weights
 from scalestudy.config.catalog import is_ours
@@ -125,12 +124,7 @@ def prepare_data(
 
     A user's `read` must give samples `within` seconds of each other.
     """
-
-    def downloading(what: str, unit: str = "bytes") -> AbstractContextManager[ProgressCallback]:
-        return listener.progress(f"Fetching {what}", unit=unit)
-
     planned = find_set(data, task_kind=kind, base=base)
-    planned.fetch(downloading)
     with listener.progress(f"Preparing {data.source}") as on_progress:
         done = planned.prepare(on_progress, within)
     return _noted(data, done, stored_split(done, validation_of(data), data.seed), listener)

@@ -76,10 +76,6 @@ class Cut:
         self._source, self._tile = source, tile
         self._images: list[tuple[Size, int]] = []
 
-    def fetch(self, downloading: Any) -> None:
-        if hasattr(self._source, "fetch"):
-            self._source.fetch(downloading)
-
     def contents(self) -> Contents:
         whole = self._source.contents()
         sizes = whole.sizes or [whole.input_shape[:2]] * whole.count

@@ -8,7 +8,7 @@ masks may also be in one folder (`a.png` with `a_mask.png`), or given by pattern
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -246,10 +246,13 @@ def matched(
     Raises:
         UserError: If an image has no mask, a mask has no image (names up to 5), or a name occurs twice.
     """
-    named_images, named_masks = _by_name(name_of, images), _by_name(name_of, masks)
-    how, key = max(_WAYS, key=lambda way: _matches(named_images, named_masks, way[1]))
-    mask_of = {key(name): file for name, file in named_masks.items()}
-    image_of = {key(name): file for name, file in named_images.items()}
+    named = [_by_name(name_of, files) for files in (images, masks)]
+    best, most = _WAYS[0], -1
+    for way in _WAYS:
+        keyed = [_by_key(way[1], file_of) for file_of in named]
+        matches = len(keyed[0].keys() & keyed[1].keys())
+        if matches > most:
+            best, most, (image_of, mask_of) = way, matches, keyed
     alone = [
         file
         for files, partners in ((image_of, mask_of), (mask_of, image_of))
@@ -263,23 +266,17 @@ def matched(
             "Add what is missing, or rename the files so that they pair (the extension may differ).",
         )
     pairs = [(file, mask_of[name]) for name, file in image_of.items()]
-    example = "" if key is _WAYS[0][1] else f" ({pairs[0][0].name} with {pairs[0][1].name})"
-    return pairs, f"{how}{example}"
+    example = "" if best is _WAYS[0] else f" ({pairs[0][0].name} with {pairs[0][1].name})"
+    return pairs, f"{best[0]}{example}"
 
 
-def _matches(images: Iterable[str], masks: Iterable[str], key: Key) -> int:
-    """Return how many images match a mask by this key; -1 if keys are not unique in a folder."""
-    if not (_tells_apart(list(images), key) and _tells_apart(list(masks), key)):
-        return -1
-    return len(set(map(key, images)) & set(map(key, masks)))
-
-
-def _tells_apart(names: Sequence[str], key: Key) -> bool:
-    keys = set(map(key, names))
-    if len(keys) < len(names):
-        return False
+def _by_key(key: Key, file_of: dict[str, Path]) -> dict[object, Path]:
+    """Return the files by the key of their names; empty if that does not tell them apart."""
+    keyed = {key(name): file for name, file in file_of.items()}
     # Numbers identify files only if all names follow one pattern, unlike `a1` and `b2`.
-    return key is not _numbers or (len({re.sub(r"\d+", "#", name) for name in names}) == 1 and () not in keys)
+    if key is _numbers and (len({re.sub(r"\d+", "#", name) for name in file_of}) > 1 or () in keyed):
+        return {}
+    return keyed if len(keyed) == len(file_of) else {}
 
 
 def _by_name(name_of: Callable[[Path], str], files: Sequence[Path]) -> dict[str, Path]:

@@ -6,7 +6,6 @@ import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -75,24 +74,10 @@ OnProgress = Callable[[int, int], None]
 """Called with the samples done and all samples."""
 
 
-class Downloading(Protocol):
-    """A display for the progress of a download."""
-
-    def __call__(
-        self, what: str, unit: str = "samples"
-    ) -> AbstractContextManager[Callable[[int, int], None]]:
-        """Return a context with a function (done, total) that shows the progress of `what`."""
-
-
-def silently(what: str, unit: str = "samples") -> AbstractContextManager[Callable[[int, int], None]]:
-    """Show no progress."""
-    return nullcontext(lambda done, total: None)
-
-
 class Source(Protocol):
     """A source of samples. `label` is for display, `identity` and `fingerprint` are for the cache.
 
-    It may also have `fetch(downloading)`, which downloads its files before `contents`, and `findings()`.
+    It may also have `findings()`.
     """
 
     kind: Kind

@@ -24,12 +24,10 @@ from scalestudy.data.sources.files import LeftOut
 from scalestudy.data.sources.locate import cache_folder, find_source, folder_of
 from scalestudy.data.sources.source import (
     Contents,
-    Downloading,
     OnProgress,
     Source,
     digest,
     findings_of,
-    silently,
 )
 from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, write_header
 from scalestudy.hardware.memory import memory_limit
@@ -251,15 +249,6 @@ class PlannedSet:
         """Return the set if `prepare` has made it, else None. Writes nothing."""
         return Prepared.find(self.folder)
 
-    def fetch(self, downloading: Downloading = silently) -> None:
-        """Download the files of the source, unless the set is already prepared.
-
-        Raises:
-            UserError: If it cannot be downloaded.
-        """
-        if hasattr(self.source, "fetch") and self.prepared() is None:  # most sources have none
-            self.source.fetch(downloading)
-
     def prepare(
         self, on_progress: OnProgress | None = None, within: float = LaunchSettings().progress_timeout
     ) -> Prepared:
@@ -276,7 +265,6 @@ class PlannedSet:
         ready, source, folder = self.prepared(), self.source, self.folder
         if ready is not None:
             return ready
-        self.fetch()
         contents = None if isinstance(source, CustomSource) else source.contents()
         needed = 0 if contents is None else _needed(source, contents)
         with locked(folder) as alone:
