@@ -1,3 +1,5 @@
+from contextlib import nullcontext
+
 import pytest
 
 from scalestudy.cluster.placement import Placement, check_placement
@@ -16,49 +18,34 @@ def placement(rank: int = 0, size: int = 2, **changes) -> Placement:
     return Placement(rank, size, **{**values, **changes})
 
 
-def test_a_rank_beyond_the_size_is_refused_with_its_source():
-    with pytest.raises(UserError, match=r"rank 2 of 2 \(from torchrun\)"):
-        placement(2, 2, local_rank=0)
+@pytest.mark.parametrize(
+    ("rank", "changes", "message"),
+    [
+        (2, {"local_rank": 0}, r"rank 2 of 2 \(from torchrun\)"),
+        (0, {"local_rank": 1}, "local rank 1 of 2 with rank 0 of 2"),
+        (0, {"hosts": ("a",)}, "1 hosts"),
+    ],
+)
+def test_a_placement_that_contradicts_itself_is_refused(rank, changes, message):
+    with pytest.raises(UserError, match=message):
+        placement(rank, **changes)
 
 
-def test_a_local_rank_beyond_the_rank_is_refused():
-    with pytest.raises(UserError, match="local rank 1 of 2 with rank 0 of 2"):
-        placement(0, 2, local_rank=1)
-
-
-def test_every_process_needs_a_host():
-    with pytest.raises(UserError, match="1 hosts"):
-        placement(0, 2, hosts=("a",))
-
-
-def test_too_few_processes_are_refused():
-    with pytest.raises(UserError, match="4 processes for horovod with 4 workers"):
-        check_placement(placement(), strategy=traits("horovod"), workers=4)
-
-
-def test_two_processes_for_a_strategy_that_needs_one_are_refused():
-    with pytest.raises(UserError, match="1 process for mirrored"):
-        check_placement(placement(), strategy=traits("mirrored"), workers=2)
-
-
-@pytest.mark.parametrize("implementation", ["mirrored", "horovod"])
-def test_fewer_gpus_than_local_workers_are_refused(implementation):
-    place = placement(0, 1) if implementation == "mirrored" else placement()
-    with pytest.raises(UserError, match="a GPU for each of the 2 workers"):
-        check_placement(place, strategy=traits(implementation), workers=2, gpus=1)
-
-
-def test_a_process_that_sees_only_its_own_of_several_granted_gpus_passes():
-    check_placement(placement(gpus=2), strategy=traits("horovod"), workers=2, gpus=1)
-
-
-def test_mirrored_must_see_all_its_gpus_whatever_was_granted():
-    with pytest.raises(UserError, match="1 visible"):
-        check_placement(placement(0, 1, gpus=2), strategy=traits("mirrored"), workers=2, gpus=1)
-
-
-def test_a_fitting_placement_passes():
-    check_placement(placement(), strategy=traits("horovod"), workers=2, gpus=2)
+@pytest.mark.parametrize(
+    ("place", "strategy", "workers", "gpus", "message"),
+    [
+        (placement(), "horovod", 4, None, "4 processes for horovod with 4 workers"),
+        (placement(), "mirrored", 2, None, "1 process for mirrored"),
+        (placement(), "horovod", 2, 1, "a GPU for each of the 2 workers"),
+        (placement(0, 1), "mirrored", 2, 1, "a GPU for each of the 2 workers"),
+        (placement(0, 1, gpus=2), "mirrored", 2, 1, "1 visible"),  # it must see all of them
+        (placement(gpus=2), "horovod", 2, 1, ""),  # it sees only its own
+        (placement(), "horovod", 2, 2, ""),
+    ],
+)
+def test_a_placement_that_contradicts_its_point_is_refused(place, strategy, workers, gpus, message):
+    with pytest.raises(UserError, match=message) if message else nullcontext():
+        check_placement(place, strategy=traits(strategy), workers=workers, gpus=gpus)
 
 
 def test_a_server_and_a_coordinator_need_no_gpu():

@@ -45,28 +45,6 @@ def test_mpiruns_variables_are_read():
     assert (found.rank, found.size, found.source) == (1, 2, "openmpi")
 
 
-def test_two_launchers_that_disagree_are_refused_by_name():
-    with pytest.raises(UserError, match="from torchrun, rank 0 of 2 from openmpi"):
-        resolve(torchrun(1, 2) | openmpi(0, 2))
-
-
-def test_two_launchers_that_agree_are_one():
-    assert resolve(torchrun(1, 2) | openmpi(1, 2)).source == "torchrun"
-
-
-@pytest.mark.parametrize("value", ["", "two", "-1", "1.5"])
-def test_a_variable_that_is_no_number_is_refused_by_name(value):
-    with pytest.raises(UserError, match="WORLD_SIZE"):
-        resolve(torchrun(0, 2) | {"WORLD_SIZE": value})
-
-
-def test_a_missing_variable_is_named():
-    incomplete = torchrun(0, 2)
-    del incomplete["LOCAL_RANK"]
-    with pytest.raises(UserError, match="LOCAL_RANK"):
-        resolve(incomplete)
-
-
 def test_torchrun_over_several_nodes_names_the_first_alone():
     node = {"LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "n1"}
     found = resolve(torchrun(1, 2) | node | {"GROUP_RANK": "1"})
@@ -108,20 +86,10 @@ def test_under_another_mapping_of_mpirun_hosts_are_unknown_rather_than_wrong():
     assert [place.hosts for place in places[1:4]] == [("",) * 5] * 3
 
 
-def test_the_batch_script_itself_is_alone():
-    (environment,) = captured("batch script")
-    assert resolve(environment).source == "alone"
-
-
 def test_a_step_of_one_task_is_alone_in_it():
     (environment,) = captured("srun alone")
     place = resolve(environment)
     assert (place.rank, place.size, place.hosts, place.source) == (0, 1, ("node1",), "slurm")
-
-
-def test_an_interactive_shell_of_a_job_is_alone():
-    (environment,) = captured("srun alone")
-    assert resolve(environment | {"SLURM_STEP_ID": str(0xFFFFFFFA)}).source == "alone"
 
 
 def horovodrun(rank: int, size: int) -> dict[str, str]:
@@ -136,8 +104,44 @@ def test_horovodruns_variables_are_read():
     assert place.hosts == ("n1", "n1")
 
 
-def test_horovods_variables_from_elsewhere_do_not_count_under_another_launcher():
-    assert resolve(captured("srun")[3] | horovodrun(0, 1)).source == "slurm"
+SRUN, ALONE = captured("srun"), captured("srun alone")[0]
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        (torchrun(1, 2) | openmpi(0, 2), "from torchrun, rank 0 of 2 from openmpi"),
+        (SRUN[3] | openmpi(0, 1), "rank 0 of 1 from openmpi, rank 3 of 5 from slurm"),
+        (
+            captured("srun pmix")[2] | {"PMIX_RANK": "3"},
+            r"rank 2 from slurm, rank 3 from pmix \(slurm.pmix.1.1\)",
+        ),
+        (captured("mpirun")[2] | {"PMIX_RANK": "0"}, "rank 2 from openmpi, rank 0 from pmix"),
+        (
+            {"PMIX_RANK": "1", "PMIX_NAMESPACE": "prterun-a-7@1"},
+            "only PMIx: rank 1 of job 'prterun-a-7@1'",
+        ),
+        *((torchrun(0, 2) | {"WORLD_SIZE": value}, "WORLD_SIZE") for value in ("", "two", "-1", "1.5")),
+        ({name: value for name, value in torchrun(0, 2).items() if name != "LOCAL_RANK"}, "LOCAL_RANK"),
+    ],
+)
+def test_variables_that_contradict_each_other_or_are_no_numbers_are_refused_by_name(environment, message):
+    with pytest.raises(UserError, match=message):
+        resolve(environment)
+
+
+@pytest.mark.parametrize(
+    ("environment", "source"),
+    [
+        (torchrun(1, 2) | openmpi(1, 2), "torchrun"),  # two that agree
+        (ALONE | torchrun(1, 2), "torchrun"),  # a local run in a step of its own
+        (SRUN[3] | horovodrun(0, 1), "slurm"),  # Horovod's variables are from elsewhere
+        (captured("batch script")[0], "alone"),
+        (ALONE | {"SLURM_STEP_ID": str(0xFFFFFFFA)}, "alone"),  # an interactive shell of a job
+    ],
+)
+def test_of_several_launchers_variables_those_of_the_innermost_count(environment, source):
+    assert resolve(environment).source == source
 
 
 def test_gpus_that_slurm_grants_on_the_node_are_known():
@@ -149,35 +153,9 @@ def test_a_requeued_jobs_count_is_no_placement():
     assert resolve(captured("srun")[2] | {"SLURM_RESTART_COUNT": "3"}) == resolve(captured("srun")[2])
 
 
-def test_pmix_that_contradicts_slurm_is_refused_by_name():
-    environment = captured("srun pmix")[2] | {"PMIX_RANK": "3"}
-    with pytest.raises(UserError, match=r"rank 2 from slurm, rank 3 from pmix \(slurm.pmix.1.1\)"):
-        resolve(environment)
-
-
-def test_pmix_that_contradicts_mpirun_is_refused_by_name():
-    with pytest.raises(UserError, match="rank 2 from openmpi, rank 0 from pmix"):
-        resolve(captured("mpirun")[2] | {"PMIX_RANK": "0"})
-
-
 def test_a_name_inherited_from_another_step_says_nothing():
     stale = {"PMIX_RANK": "0", "PMIX_NAMESPACE": "slurm.pmix.1.7"}
     assert resolve(captured("srun")[3] | stale).rank == 3
-
-
-def test_pmix_alone_does_not_say_how_many_there_are():
-    with pytest.raises(UserError, match="only PMIx: rank 1 of job 'prterun-a-7@1'"):
-        resolve({"PMIX_RANK": "1", "PMIX_NAMESPACE": "prterun-a-7@1"})
-
-
-def test_variables_of_an_earlier_mpirun_in_a_step_of_srun_are_refused():
-    with pytest.raises(UserError, match="rank 0 of 1 from openmpi, rank 3 of 5 from slurm"):
-        resolve(captured("srun")[3] | openmpi(0, 1))
-
-
-def test_a_local_run_in_a_step_of_its_own_is_the_local_run():
-    (environment,) = captured("srun alone")
-    assert resolve(environment | torchrun(1, 2)).source == "torchrun"
 
 
 def test_mpirun_on_one_machine_knows_its_host_and_takes_a_port_that_all_its_ranks_know():

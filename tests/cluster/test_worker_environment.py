@@ -6,14 +6,28 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from fake_nvml import Card, cards
 from scalestudy.cluster.placement import Placement
-from scalestudy.cluster.worker_environment import DROPPED, own_gpus, process_environment
+from scalestudy.cluster.worker_environment import (
+    DROPPED,
+    assigned_gpus,
+    assignment,
+    device_of,
+    keeps_own_log,
+    own_cores,
+    own_gpus,
+    process_environment,
+    refuse_missing,
+)
 from scalestudy.engines.tensorflow.traits import BY_TF_CONFIG, ENGINE
 from scalestudy.hardware import shadowing
-from scalestudy.hardware.devices import Gpu
+from scalestudy.hardware.devices import Gpu, read_gpus
+from scalestudy.hardware.no_gpus import Reason
 from scalestudy.plugins.strategies import REGISTRY, traits
-from scalestudy.util.errors import UserError
+from scalestudy.util.errors import RunError, UserError
 
 PLACE = Placement(1, 2, 1, 2, 0, ("n1", "n1"), "slurm", 20000)
 PARENT = {"PATH": "/bin", "HTTPS_PROXY": "http://proxy", "TF_CONFIG": "stale"}
@@ -162,3 +176,118 @@ def test_a_worker_begins_anew_once_without_it(shadowed):
     )
     lines = done.stdout.splitlines()
     assert lines[0].startswith("begins") and lines[1:] == [lines[0], f"None {shadowed}"]  # same PID
+
+
+@pytest.mark.parametrize(
+    ("source", "variables", "own"),
+    [
+        *((source, {}, True) for source in ("slurm", "openmpi", "horovodrun")),  # they mix all output
+        ("alone", {"SLURM_JOB_ID": "7"}, True),
+        ("alone", {}, False),  # by hand, at a terminal
+        ("torchrun", {"SLURM_JOB_ID": "7"}, False),
+        ("torchrun", {"SCALESTUDY_LAUNCHER": "1", "SLURM_JOB_ID": "7"}, False),  # its launcher has a log
+    ],
+)
+def test_a_rank_has_a_log_of_its_own_where_the_launcher_would_mix_their_output(source, variables, own):
+    assert keeps_own_log(Placement(0, 1, 0, 1, 0, ("n1",), source), variables) is own
+
+
+def placement(local_rank: int, local_size: int) -> Placement:
+    return Placement(local_rank, local_size, local_rank, local_size, 0, ("n1",) * local_size, "slurm")
+
+
+@pytest.mark.parametrize(("local_rank", "cores"), [(0, [0, 1]), (1, [4, 5]), (2, [6, 7])])
+def test_of_shared_cores_each_process_takes_its_share(local_rank, cores):
+    assert own_cores([7, 6, 5, 4, 1, 0], 2, placement(local_rank, 3)) == cores
+
+
+def test_cores_that_fit_are_kept():
+    assert own_cores([2, 3], 2, placement(1, 2)) is None
+
+
+def test_too_few_cores_for_all_local_processes_are_shared_by_all():
+    assert own_cores([0, 1, 2], 2, placement(1, 2)) is None
+
+
+def test_a_process_alone_on_a_large_node_stays_on_what_its_workers_were_promised():
+    assert own_cores(range(48), 4, placement(0, 1)) == [0, 1, 2, 3]
+
+
+@given(st.sets(st.integers(0, 255), min_size=1), st.integers(1, 16), st.integers(1, 16))
+def test_shares_are_of_one_size_and_never_overlap(granted, need, local_size):
+    shares = [own_cores(list(granted), need, placement(rank, local_size)) for rank in range(local_size)]
+    taken = [core for share in shares if share is not None for core in share]
+    assert len(taken) == len(set(taken))
+    assert set(taken) <= granted
+    assert len({share is None for share in shares}) == 1
+    assert all(share is None or len(share) == need for share in shares)
+
+
+HALVES = [range(4, 8), range(4, 8), range(4), range(4)]
+
+
+def test_of_shared_cores_each_process_takes_those_near_its_gpu():
+    found = [own_cores(range(8), 2, placement(rank, 4), HALVES) for rank in range(4)]
+    assert found == [[4, 5], [6, 7], [0, 1], [2, 3]]
+
+
+def test_a_process_of_several_gpus_takes_the_cores_near_each():
+    assert own_cores(range(8), 2, placement(0, 1), [range(4, 8), range(4)]) == [0, 4]
+    assert own_cores(range(8), 2, placement(1, 2), HALVES) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, 0), ("", 0), ("0", 0), ("4", 4), ("GPU-a0,MIG-1", ("GPU-a0", "MIG-1")), (" 2 ", 2)],
+)
+def test_a_promise_is_a_number_or_names(value, expected):
+    assert assigned_gpus({} if value is None else {"SCALESTUDY_GPUS": value}) == expected
+
+
+@pytest.mark.parametrize("value", ["GPU-a0,", "two", "-1", "0,1", "²"])
+def test_anything_else_is_refused(value):
+    with pytest.raises(UserError, match="SCALESTUDY_GPUS"):
+        assigned_gpus({"SCALESTUDY_GPUS": value})
+
+
+def test_what_is_promised_is_read_as_it_was_written():
+    assert assigned_gpus(assignment(["GPU-a0", "GPU-b1"])) == ("GPU-a0", "GPU-b1")
+    assert assignment([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("asked", "promise", "seen", "device"),
+    [
+        ("auto", 0, 0, "cpu"),
+        ("auto", 0, 2, "gpu"),
+        ("auto", 2, 0, "gpu"),  # refused later, instead of computing on CPUs
+        ("gpu", 0, 0, "gpu"),
+        ("cpu", 2, 2, "cpu"),
+    ],
+)
+def test_what_was_promised_or_asked_for_is_never_computed_on_cpus(nvml, asked, promise, seen, device):
+    nvml(*cards(seen))
+    assert device_of(asked, promise, read_gpus()) == device
+
+
+@pytest.mark.parametrize(("promise", "named"), [(0, "GPUs to"), (2, "2 GPUs to"), (("GPU-a0",), "GPU-a0 to")])
+def test_where_none_is_seen_the_likely_reason_is_told(nvml, promise, named):
+    nvml(*cards(1))
+    with pytest.raises(RunError) as error:
+        refuse_missing(promise, [], lambda: Reason("the driver is gone", "Mend it."))
+    assert named in str(error.value) and "none: the driver is gone" in str(error.value)
+    assert "Mend it." in str(error.value)
+
+
+def test_a_promised_gpu_that_is_gone_is_named(nvml):
+    nvml(*cards(2))
+    refuse_missing(("GPU-b1",), read_gpus())
+    with pytest.raises(RunError, match=r"no GPU-c2\. "):
+        refuse_missing(("GPU-c2", "GPU-b1"), [])  # CUDA shows no GPU listed after a missing one
+
+
+def test_mig_instances_are_promised_as_gpus_are(nvml):
+    nvml(Card("GPU-x", instances=[Card("MIG-1")]))
+    refuse_missing(("MIG-1",), read_gpus()[0].instances)
+    with pytest.raises(RunError, match="no MIG-2"):
+        refuse_missing(("MIG-1", "MIG-2"), read_gpus()[0].instances)

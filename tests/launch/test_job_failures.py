@@ -88,34 +88,69 @@ def test_out_of_memory_names_the_rank_where_its_node_has_counted(run) -> None:
     )
 
 
-def test_only_the_last_start_of_a_job_that_was_queued_again_counts(run) -> None:
-    start = "2026-01-01T00:00:00Z job 7 on node1 of node1, restart {}\n"
-    folder = run(
-        exit="1",
-        logs_jobDOTlog=start.format(0) + "srun: error: node1: task 1: Killed\n" + start.format(1) + "boom\n",
-    )
-    assert cause_of(folder, view("FAILED", exit_code=1)).reason == "the job ended with exit code 1: boom"
+START = "2026-01-01T00:00:00Z job 7 on node1\n"
 
 
-def test_an_exit_code_above_128_names_its_signal(run) -> None:
-    failure = cause_of(run(exit="137"), view("FAILED", exit_code=137))
-    assert failure.reason == "the job ended with exit code 137 (SIGKILL)"
-
-
-def test_a_job_that_was_killed_names_the_signal_and_what_that_often_means(run) -> None:
-    folder = run(
-        logs_jobDOTlog="2026-01-01T00:00:00Z job 7 on node1\nscalestudy: rank 0 of 1 on node1: x.log\n",
-        logs_rank0DOTlog="epoch 4\n",
-    )
-    failure = cause_of(folder, view("FAILED", nodes="node1", exit_code=0, signal=9))
-    assert failure.reason == "the job was ended by SIGKILL (often: out of memory) on node1: epoch 4"
-    assert failure.signal == "SIGKILL" and failure.exit_code is None
-
-
-def test_a_process_that_is_alone_is_the_one_to_blame(run) -> None:
-    folder = run(exit="1", logs_jobDOTlog="2026-01-01T00:00:00Z job 7 on n\n", logs_rank0DOTlog="boom\n")
-    failure = cause_of(folder, view("FAILED", exit_code=1))
-    assert (failure.reason, failure.rank) == ("rank 0 ended with exit code 1: boom", 0)
+@pytest.mark.parametrize(
+    ("files", "state", "more", "reason", "rest"),
+    [
+        pytest.param(
+            {"exit": "1", "logs_jobDOTlog": f"{START}srun: error: task 1: Killed\n{START}boom\n"},
+            *("FAILED", {"exit_code": 1}, "the job ended with exit code 1: boom", {}),
+            id="only the last start of a job that was queued again counts",
+        ),
+        pytest.param(
+            {"exit": "137"},
+            *("FAILED", {"exit_code": 137}, "the job ended with exit code 137 (SIGKILL)", {}),
+            id="an exit code above 128 names its signal",
+        ),
+        pytest.param(
+            {
+                "logs_jobDOTlog": f"{START}scalestudy: rank 0 of 1 on node1: x.log\n",
+                "logs_rank0DOTlog": "epoch 4\n",
+            },
+            *("FAILED", {"nodes": "node1", "exit_code": 0, "signal": 9}),
+            "the job was ended by SIGKILL (often: out of memory) on node1: epoch 4",
+            {"signal": "SIGKILL", "exit_code": None},
+            id="a job that was killed",
+        ),
+        pytest.param(
+            {"exit": "1", "logs_jobDOTlog": START, "logs_rank0DOTlog": "boom\n"},
+            *("FAILED", {"exit_code": 1}, "rank 0 ended with exit code 1: boom", {"rank": 0}),
+            id="a process that is alone is the one to blame",
+        ),
+        pytest.param(
+            {"logs_jobDOTlog": f"mpirun noticed that a process was killed\n{'-' * 74}\n"},
+            *("FAILED", {"exit_code": 1}),
+            "the job ended with exit code 1: mpirun noticed that a process was killed",
+            {"tail": ["mpirun noticed that a process was killed"]},
+            id="lines that mpirun draws are no reason",
+        ),
+        ({}, "CANCELLED", {"by": "4000000"}, "cancelled by user 4000000", {}),
+        ({}, "CANCELLED", {"by": "0"}, "cancelled by root", {}),
+        ({}, "CANCELLED", {}, "cancelled", {}),
+        (
+            *({}, "CANCELLED", {"reason": "DependencyNeverSatisfied"}),
+            *("cancelled, since what it waited for has failed", {}),
+        ),
+        *(
+            pytest.param(
+                *({"logs_jobDOTlog": "scalestudy: disk full\n"}, state, {}),
+                f"the job ended without a result, and {known}: scalestudy: disk full",
+                *({},),
+                id=f"{state}, but without a result",
+            )
+            for state, known in (
+                ("COMPLETED", "the queue says COMPLETED"),
+                (UNKNOWN, "it has left the queue: deleted by force, or its node failed"),
+            )
+        ),
+    ],
+)
+def test_the_end_of_a_job_is_told_in_one_sentence(run, files, state, more, reason, rest) -> None:
+    failure = cause_of(run(**files), view(state, **more))
+    assert failure.reason == reason
+    assert failure.model_dump(include=set(rest)) == rest
 
 
 def test_the_time_limit_says_how_far_it_was(run) -> None:
@@ -143,27 +178,9 @@ def test_a_node_that_cannot_open_the_output_does_not_see_the_results(tmp_path) -
     assert (failure.signal, failure.job_state) == (None, "FAILED")
 
 
-def test_who_cancelled_it_is_named(run) -> None:
-    assert cause_of(run(), view("CANCELLED", by="4000000")).reason == "cancelled by user 4000000"
-    assert cause_of(run(), view("CANCELLED", by="0")).reason == "cancelled by root"
-    assert cause_of(run(), view("CANCELLED")).reason == "cancelled"
-
-
-def test_what_waited_for_a_failed_job_says_so(run) -> None:
-    failure = cause_of(run(), view("CANCELLED", reason="DependencyNeverSatisfied"))
-    assert failure.reason == "cancelled, since what it waited for has failed"
-
-
 def test_a_stop_that_led_nowhere_is_an_interruption(run) -> None:
     failure = cause_of(run(exit="75"), view("FAILED", exit_code=75))
     assert failure.job_state == "STOPPED" and failure.job_state in INTERRUPTED
-
-
-@pytest.mark.parametrize("state", ["COMPLETED", UNKNOWN])
-def test_a_job_that_ends_well_without_a_result_has_failed_all_the_same(run, state: str) -> None:
-    failure = cause_of(run(logs_jobDOTlog="scalestudy: disk full\n"), view(state))
-    assert failure.reason.startswith("the job ended without a result")
-    assert failure.reason.endswith(": scalestudy: disk full")
 
 
 @pytest.mark.parametrize("state", sorted(ENDED | {UNKNOWN}))
@@ -172,21 +189,17 @@ def test_every_end_has_a_sentence(run, state: str) -> None:
     assert reason and "\n" not in reason and not reason.endswith(".")
 
 
-def test_reasons_are_said_in_words_and_limits_by_their_names() -> None:
-    assert SLURM.queue.waiting_reason("Resources") == "waits for free nodes"
-    assert (
-        SLURM.queue.waiting_reason("ReqNodeNotAvail, UnavailableNodes:node1")
-        == "its nodes are down, drained or reserved"
-    )
-    assert SLURM.queue.waiting_reason("(Priority)") == "others come first"
-    assert (
-        SLURM.queue.waiting_reason("QOSMaxJobsPerUserLimit") == "a limit is reached (QOSMaxJobsPerUserLimit)"
-    )
-    assert SLURM.queue.waiting_reason("AssocGrpGRES") == "a limit is reached (AssocGrpGRES)"
-    assert SLURM.queue.waiting_reason("SomethingNew") == "SomethingNew"
-    assert SLURM.queue.waiting_reason("") == "not yet considered"
-
-
-def test_lines_that_mpirun_draws_are_no_reason(run) -> None:
-    folder = run(logs_jobDOTlog=f"mpirun noticed that a process was killed\n{'-' * 74}\n")
-    assert cause_of(folder, view("FAILED", exit_code=1)).tail == ["mpirun noticed that a process was killed"]
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("Resources", "waits for free nodes"),
+        ("ReqNodeNotAvail, UnavailableNodes:node1", "its nodes are down, drained or reserved"),
+        ("(Priority)", "others come first"),
+        ("QOSMaxJobsPerUserLimit", "a limit is reached (QOSMaxJobsPerUserLimit)"),
+        ("AssocGrpGRES", "a limit is reached (AssocGrpGRES)"),
+        ("SomethingNew", "SomethingNew"),
+        ("", "not yet considered"),
+    ],
+)
+def test_reasons_are_said_in_words_and_limits_by_their_names(reason, words) -> None:
+    assert SLURM.queue.waiting_reason(reason) == words

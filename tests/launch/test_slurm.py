@@ -1,7 +1,5 @@
 """For any site profile, a job script has exactly the intended directives."""
 
-import os
-import stat
 import string
 import subprocess
 import time
@@ -36,21 +34,8 @@ from scalestudy.util.errors import UserError
 from sites import MARK, job, job_script, site
 
 
-@pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put a squeue with this body first on PATH."""
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-
-    def make(body: str) -> None:
-        file = tmp_path / "squeue"
-        file.write_text(f"#!/bin/bash\n{body}\n")
-        file.chmod(file.stat().st_mode | stat.S_IXUSR)
-
-    return make
-
-
-def test_what_a_command_prints_is_returned_and_it_reads_no_input(program) -> None:
-    program('cat; echo "$1|$LC_ALL|$SQUEUE_FORMAT"')
+def test_what_a_command_prints_is_returned_and_it_reads_no_input(programs) -> None:
+    programs(squeue='cat; echo "$1|$LC_ALL|$SQUEUE_FORMAT"')
     assert SLURM.queue.call("squeue", "-h") == "-h|C|\n"
 
 
@@ -68,10 +53,10 @@ def has_ended(stat: Path) -> bool:
 
 
 def test_a_command_that_takes_too_long_is_ended_with_all_it_has_started(
-    program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCALESTUDY_SLURM_TIMEOUT", "0.5")
-    program(f"sleep 1000 & echo $! > {tmp_path}/child; wait")
+    programs(squeue=f"sleep 1000 & echo $! > {tmp_path}/child; wait")
     began = time.monotonic()
     with pytest.raises(QueueUnreachable) as caught:
         SLURM.queue.call("squeue")
@@ -82,9 +67,9 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_has_started(
     assert has_ended(child)
 
 
-def test_a_refusal_comes_in_slurms_own_words(program) -> None:
-    program(
-        'echo "squeue: Warning: this and that" >&2; echo "squeue: error: Invalid account." >&2;'
+def test_a_refusal_comes_in_slurms_own_words(programs) -> None:
+    programs(
+        squeue='echo "squeue: Warning: this and that" >&2; echo "squeue: error: Invalid account." >&2;'
         'echo "squeue: error: Batch job submission failed" >&2; exit 1'
     )
     with pytest.raises(QueueRefused) as caught:
@@ -101,14 +86,14 @@ def test_a_refusal_comes_in_slurms_own_words(program) -> None:
         "sacct: error: failed to open persistent connection to host:db: Connection refused",
     ],
 )
-def test_an_unreachable_controller_is_silent_and_refuses_nothing(program, words: str) -> None:
-    program(f'echo "{words}" >&2; exit 1')
+def test_an_unreachable_controller_is_silent_and_refuses_nothing(programs, words: str) -> None:
+    programs(squeue=f'echo "{words}" >&2; exit 1')
     with pytest.raises(QueueUnreachable, match="answer of Slurm"):
         SLURM.queue.call("squeue")
 
 
-def test_a_failure_without_a_word_names_its_exit_code(program) -> None:
-    program("exit 7")
+def test_a_failure_without_a_word_names_its_exit_code(programs) -> None:
+    programs(squeue="exit 7")
     with pytest.raises(QueueRefused, match="exit code 7"):
         SLURM.queue.call("squeue")
 

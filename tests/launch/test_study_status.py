@@ -106,86 +106,56 @@ def state(files: RunFiles, slurm: str | None, *, age: float = 0.0, ended: float 
     return derive(files, view, now=NOW, asked=NOW - age, ended=None if ended is None else NOW - ended)
 
 
-@pytest.mark.parametrize("slurm", [None, "PENDING", "RUNNING", "TIMEOUT", UNKNOWN])
-def test_a_result_is_done_whatever_slurm_says(slurm: str | None) -> None:
-    assert state(RunFiles(result=True), slurm) == Derived("done")
+WRITTEN = STATE_FAILURE.model_copy(update={"cancelled": True})
+OVER = Derived("failed", over=True)
 
 
 @pytest.mark.parametrize(
-    ("slurm", "expected"),
+    ("files", "slurm", "expected"),
     [
-        ("PENDING", "queued"),
-        ("REQUEUED", "queued"),
-        ("RUNNING", "running"),
-        ("COMPLETING", "running"),
-        ("SUSPENDED", "running"),
+        *((RunFiles(result=True), slurm, Derived("done")) for slurm in (None, "PENDING", "RUNNING", UNKNOWN)),
+        *((RunFiles(), slurm, Derived("queued")) for slurm in ("PENDING", "REQUEUED")),
+        *((RunFiles(), slurm, Derived("running")) for slurm in ("RUNNING", "COMPLETING", "SUSPENDED")),
+        # put back into the queue
+        (RunFiles(failure=STATE_FAILURE, exit_code=1), "PENDING", Derived("queued", revived=True)),
+        (RunFiles(failure=STATE_FAILURE), "RUNNING", Derived("running", revived=True)),
+        (RunFiles(exit_code=143), "PENDING", Derived("queued")),
+        # ended by a person
+        (RunFiles(progress=progress(1)), "CANCELLED", Derived("cancelled", over=True)),
+        (RunFiles(failure=WRITTEN), "CANCELLED", Derived("cancelled")),
+        (RunFiles(failure=WRITTEN), None, Derived("cancelled")),
+        # over without a result; a failure is written down once
+        *((RunFiles(progress=progress(1)), end, OVER) for end in sorted(ENDED - {"COMPLETED", "CANCELLED"})),
+        (RunFiles(exit_code=3), "COMPLETED", OVER),
+        (RunFiles(failure=STATE_FAILURE), "TIMEOUT", Derived("failed")),
+        # forgotten by Slurm: failed unless it is seen at work
+        (RunFiles(), UNKNOWN, OVER),
+        (RunFiles(progress=progress(600)), UNKNOWN, OVER),
+        (RunFiles(progress=progress(1)), UNKNOWN, Derived("running")),
+        # without Slurm, the files say what they can, and nothing is written
+        (RunFiles(), None, Derived("queued")),
+        (RunFiles(progress=progress(1)), None, Derived("running")),
+        (RunFiles(progress=progress(600)), None, Derived("queued")),
+        (RunFiles(exit_code=3), None, Derived("failed")),
+        (RunFiles(exit_code=0), None, Derived("failed")),
+        (RunFiles(exit_code=0, checkpoint=True), None, Derived("queued")),
+        (RunFiles(failure=STATE_FAILURE, progress=progress(1)), None, Derived("failed")),
     ],
 )
-def test_a_job_that_lives_is_as_slurm_says(slurm: str, expected: str) -> None:
-    assert state(RunFiles(), slurm) == Derived(expected)  # type: ignore[arg-type]
+def test_a_state_follows_from_the_files_and_from_slurms_word(files, slurm, expected) -> None:
+    assert state(files, slurm, ended=0) == expected
 
 
-def test_progress_that_is_younger_than_slurms_word_shows_that_it_runs() -> None:
-    assert state(RunFiles(progress=progress(1)), "PENDING", age=30).state == "running"
-
-
-def test_progress_of_before_it_was_put_back_into_the_queue_does_not() -> None:
-    assert state(RunFiles(progress=progress(30)), "PENDING", age=1).state == "queued"
-
-
-def test_a_run_put_back_into_the_queue_is_not_failed_any_more() -> None:
-    assert state(RunFiles(failure=STATE_FAILURE, exit_code=1), "PENDING") == Derived("queued", revived=True)
-    assert state(RunFiles(failure=STATE_FAILURE), "RUNNING") == Derived("running", revived=True)
-
-
-def test_an_exit_code_of_before_it_was_put_back_into_the_queue_means_nothing() -> None:
-    assert state(RunFiles(exit_code=143), "PENDING") == Derived("queued")
-
-
-def test_a_job_that_a_person_ended_is_cancelled() -> None:
-    assert state(RunFiles(progress=progress(1)), "CANCELLED", ended=0) == Derived("cancelled", over=True)
-    written = STATE_FAILURE.model_copy(update={"cancelled": True})
-    assert state(RunFiles(failure=written), "CANCELLED") == Derived("cancelled")
-    assert state(RunFiles(failure=written), None) == Derived("cancelled")
-
-
-@pytest.mark.parametrize("slurm", sorted(ENDED - {"COMPLETED", "CANCELLED"}))
-def test_a_job_that_is_over_without_a_result_has_failed(slurm: str) -> None:
-    assert state(RunFiles(progress=progress(1)), slurm, ended=0) == Derived("failed", over=True)
-
-
-def test_a_failure_is_written_down_once() -> None:
-    assert state(RunFiles(failure=STATE_FAILURE), "TIMEOUT") == Derived("failed")
-
-
-def test_a_slow_file_system_may_show_the_result_later() -> None:
-    assert state(RunFiles(exit_code=0), "COMPLETED", ended=FILES_LATE - 1).state == "running"
-    assert state(RunFiles(exit_code=0), "COMPLETED", ended=FILES_LATE + 1) == Derived("failed", over=True)
-    assert state(RunFiles(exit_code=3), "COMPLETED", ended=0) == Derived("failed", over=True)
-
-
-def test_a_job_that_slurm_has_forgotten_has_failed_unless_it_is_seen_at_work() -> None:
-    assert state(RunFiles(), UNKNOWN) == Derived("failed", over=True)
-    assert state(RunFiles(progress=progress(600)), UNKNOWN) == Derived("failed", over=True)
-    assert state(RunFiles(progress=progress(1)), UNKNOWN) == Derived("running")
+@pytest.mark.parametrize(("age", "asked", "expected"), [(1, 30, "running"), (30, 1, "queued")])
+def test_only_progress_that_is_younger_than_slurms_word_shows_that_it_runs(age, asked, expected) -> None:
+    assert state(RunFiles(progress=progress(age)), "PENDING", age=asked).state == expected
 
 
 @pytest.mark.parametrize(
-    ("files", "expected"),
-    [
-        (RunFiles(), "queued"),
-        (RunFiles(progress=progress(1)), "running"),
-        (RunFiles(progress=progress(600)), "queued"),
-        (RunFiles(exit_code=3), "failed"),
-        (RunFiles(exit_code=0), "failed"),
-        (RunFiles(exit_code=0, checkpoint=True), "queued"),
-        (RunFiles(failure=STATE_FAILURE, progress=progress(1)), "failed"),
-    ],
+    ("ended", "expected"), [(FILES_LATE - 1, Derived("running")), (FILES_LATE + 1, OVER)]
 )
-def test_without_slurm_the_files_say_what_they_can_and_nothing_is_written(
-    files: RunFiles, expected: str
-) -> None:
-    assert state(files, None) == Derived(expected)  # type: ignore[arg-type]
+def test_a_slow_file_system_may_show_the_result_later(ended, expected) -> None:
+    assert state(RunFiles(exit_code=0), "COMPLETED", ended=ended) == expected
 
 
 @given(

@@ -11,48 +11,35 @@ from pathlib import Path
 import psutil
 import pytest
 
+import planted
+from forked import Forked
+from paths import SOURCE, SUPPORT
 from scalestudy.launch.failures import sentence
 from scalestudy.launch.supervise import STOPS
 from scalestudy.store.records import Cause
 from scalestudy.store.run_folder import RunFolder
 
-PROGRAM = """
-import os, sys
-from pathlib import Path
-from scalestudy import worker
-from scalestudy.launch.supervise import supervised
-from scalestudy.store.run_folder import RunFolder
 
-def work(path):
-    def train():
-        import task
-        return task.model() or 0
-    return supervised(RunFolder(path), 1, train)
-
-worker._work = work
-code = worker.main(sys.argv[1:])
-sys.stdout.flush()
-os._exit(code)
-"""
-
-
-def start(folder: Path, task: str, *before: str) -> subprocess.Popen[str]:
+def start(folder: Path, task: str, *, nohup: bool = False) -> Forked:
     """Start a worker of rank 1 with this task file."""
     (folder / "task.py").write_text(task)
-    source = str(Path(__file__).parents[2] / "src")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([source, str(folder)])}
-    heard = ["env", "--default-signal=HUP"]  # nohup may have started these tests
-    command = [*heard, *before, sys.executable, "-c", PROGRAM, str(folder)]
-    return subprocess.Popen(
-        command, env=environment, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    return Forked(lambda: planted.main(str(folder)), folder, nohup=nohup)
 
 
-def ended(folder: Path, task: str, *before: str) -> tuple[int, str, Cause | None]:
+def ended(folder: Path, task: str) -> tuple[int, str, Cause | None]:
     """Return the exit code, output and cause of a worker."""
-    process = start(folder, task, *before)
-    output, _ = process.communicate(timeout=600)
-    return process.returncode, output, next(iter(RunFolder(folder).causes()), None)
+    process = start(folder, task)
+    return process.wait(), process.output(), next(iter(RunFolder(folder).causes()), None)
+
+
+def cause_within(cgroup: tuple[str, ...], folder: Path, task: str) -> tuple[int, Cause]:
+    """Return the exit code and cause of a worker in a cgroup, into which a fork would bring its memory."""
+    (folder / "task.py").write_text(task)
+    path = os.pathsep.join(map(str, (SOURCE, SUPPORT, folder)))
+    command = [*cgroup, sys.executable, "-m", "planted", str(folder)]
+    variables = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(command, env=variables, cwd=folder, check=False, timeout=600)
+    return done.returncode, RunFolder(folder).causes()[0]
 
 
 def wait_for(condition) -> None:
@@ -136,19 +123,18 @@ def test_a_child_of_the_worker_that_holds_its_pipe_keeps_nobody_waiting(tmp_path
     task = (
         "import os, time\n"
         "def model():\n"
-        "    if os.fork() == 0:\n"
+        "    below = os.fork()\n"
+        "    if below == 0:\n"
         "        os.close(1); os.close(2); time.sleep(600)\n"
+        "    open('pid', 'w').write(str(below))\n"
         "    raise ValueError('parent')"
     )
     process = start(tmp_path, task)
     try:
-        assert process.wait(600) == 1
+        assert process.wait() == 1
         assert RunFolder(tmp_path).causes()[0].words == "ValueError: parent"
     finally:
-        for left in psutil.process_iter(["cmdline"]):
-            if str(tmp_path) in (left.info["cmdline"] or []):
-                left.kill()
-        process.stdout.close()
+        os.kill(pid_of(tmp_path), signal.SIGKILL)
 
 
 SLEEPS = (  # short sleeps: Python handles a signal just before a sleep only after it
@@ -178,7 +164,7 @@ def test_a_stopped_worker_is_named_as_long_as_it_is_stopped(tmp_path):
         wait_for(run.causes)
     finally:
         os.kill(pid, signal.SIGKILL)
-        process.communicate(timeout=600)
+        process.wait()
     assert run.causes()[0].kind == "stopped", "that it was ended then is no news"
     assert process.returncode == -signal.SIGKILL
 
@@ -192,8 +178,7 @@ def test_a_signal_to_the_process_above_reaches_the_worker(tmp_path, number):
     process = start(tmp_path, task)
     pid_of(tmp_path)
     process.send_signal(number)
-    assert process.wait(600) == 1
-    process.stdout.close()
+    assert process.wait() == 1
     assert RunFolder(tmp_path).causes()[0].words == "sys.exit('asked')"
 
 
@@ -209,8 +194,7 @@ def test_a_signal_to_all_processes_of_a_rank_asks_it_to_stop_and_it_leaves_in_it
     for pid in (worker, process.pid, worker):
         with contextlib.suppress(ProcessLookupError):  # it may have ended already
             os.kill(pid, number)
-    process.communicate(timeout=600)
-    assert process.returncode == 0
+    assert process.wait() == 0
     assert not RunFolder(tmp_path).causes()
 
 
@@ -222,18 +206,16 @@ def test_a_second_ctrl_c_ends_it_at_once(tmp_path):
     assert run.stop.read_text() == "rank 1 received SIGINT"
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=600)
-    assert process.returncode == -signal.SIGINT
+    assert process.wait() == -signal.SIGINT
     assert run.causes()[0].signal == "SIGINT"
 
 
 def test_under_nohup_a_closed_terminal_is_nothing(tmp_path):
-    process, run = start(tmp_path, LEAVES, "nohup"), RunFolder(tmp_path)
+    process, run = start(tmp_path, LEAVES, nohup=True), RunFolder(tmp_path)
     pid_of(tmp_path)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGUSR2)  # this ends the process
-    process.communicate(timeout=600)
-    assert process.returncode == -signal.SIGUSR2
+    assert process.wait() == -signal.SIGUSR2
     assert not run.stop.exists()
 
 
@@ -270,13 +252,13 @@ def test_the_next_worker_removes_the_temporary_folders_of_killed_workers_and_of_
     pid_of(tmp_path / "other")
     (own,) = set(temporary.iterdir()) - {orphan}
     killed.kill()  # and with it the child
-    killed.communicate(timeout=600)
+    killed.wait()
     wait_for(lambda: not psutil.pid_exists(child))
     assert orphan.exists()
     ended(tmp_path, "def model(): return 0")
     assert list(temporary.iterdir()) == [own]
     os.kill(pid_of(tmp_path / "other"), signal.SIGKILL)
-    living.communicate(timeout=600)
+    living.wait()
     assert not list(temporary.iterdir())
 
 
@@ -293,19 +275,17 @@ def test_sigterm_ends_a_rank_once_another_one_has_failed(tmp_path):
     pid_of(tmp_path)
     run.write_cause(Cause(rank=0, time=1.0, kind="exit", exit_code=1))
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=600)
-    assert process.returncode == -signal.SIGTERM
+    assert process.wait() == -signal.SIGTERM
     assert {cause.rank: cause.signal for cause in run.causes()} == {0: None, 1: "SIGTERM"}
     assert not run.stop.exists()
 
 
 def test_a_worker_under_nohup_ends_when_its_launcher_hangs_up(tmp_path, monkeypatch):
     monkeypatch.setenv("SCALESTUDY_LAUNCHER", str(os.getpid()))
-    process = start(tmp_path, SLEEPS, "nohup")
+    process = start(tmp_path, SLEEPS, nohup=True)
     pid_of(tmp_path)
     process.send_signal(signal.SIGHUP)
-    process.communicate(timeout=600)
-    assert process.returncode == -signal.SIGHUP
+    assert process.wait() == -signal.SIGHUP
 
 
 def test_an_end_is_not_put_down_to_a_signal_that_came_after_it(tmp_path, monkeypatch):
@@ -317,8 +297,7 @@ def test_an_end_is_not_put_down_to_a_signal_that_came_after_it(tmp_path, monkeyp
     wait_for(lambda: worker.status() == psutil.STATUS_ZOMBIE)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGCONT)
-    process.communicate(timeout=600)
-    assert process.returncode == -signal.SIGKILL
+    assert process.wait() == -signal.SIGKILL
     assert RunFolder(tmp_path).causes()[0].signal == "SIGKILL"
 
 
@@ -327,7 +306,7 @@ def test_a_worker_does_not_outlive_the_process_above_it(tmp_path):
     process = start(tmp_path, SLEEPS)
     worker = psutil.Process(pid_of(tmp_path))
     process.kill()
-    process.communicate(timeout=600)
+    process.wait()
     assert not psutil.wait_procs([worker], timeout=600)[1]
 
 
@@ -339,7 +318,7 @@ def test_a_folder_that_cannot_be_written_to_changes_no_exit_code(tmp_path):
 
 
 def test_out_of_memory_is_told_from_a_kill_by_hand(tmp_path, small_cgroup):
-    code, _, cause = ended(tmp_path, "def model(): b'1' * (1 << 30)", *small_cgroup)
+    code, cause = cause_within(small_cgroup, tmp_path, "def model(): b'1' * (1 << 30)")
     assert code == -signal.SIGKILL
     assert cause.oom_kills == 1
     assert sentence(cause) == (
@@ -349,6 +328,6 @@ def test_out_of_memory_is_told_from_a_kill_by_hand(tmp_path, small_cgroup):
 
 @pytest.mark.slow
 def test_a_kill_by_hand_in_a_cgroup_that_has_run_out_of_memory_before_is_one(tmp_path, small_cgroup):
-    ended(tmp_path, "def model(): b'1' * (1 << 30)", *small_cgroup)
-    _, _, cause = ended(tmp_path, "import os\ndef model(): os.kill(os.getpid(), 9)", *small_cgroup)
+    cause_within(small_cgroup, tmp_path, "def model(): b'1' * (1 << 30)")
+    _, cause = cause_within(small_cgroup, tmp_path, "import os\ndef model(): os.kill(os.getpid(), 9)")
     assert cause.oom_kills == 0

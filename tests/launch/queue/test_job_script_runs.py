@@ -34,8 +34,8 @@ class Node:
     """A folder with programs of its own first on PATH, which record their calls."""
 
     root: Path
-    wrapper: bool = True
-    """Whether the job has its wrapper, which takes a while to start."""
+    wrapper: bool = False
+    """Whether the job has its wrapper, which takes a while to start (`test_wrapper.py` starts it alone)."""
 
     def __post_init__(self) -> None:
         (self.root / "bin").mkdir()
@@ -44,11 +44,7 @@ class Node:
         self.program("srun", SKIP_OPTIONS)
         self.program("mpirun", SKIP_TO_PYTHON)
         self.program("apptainer", SKIP_TO_PYTHON)
-        self.says("RUNNING")
-
-    def says(self, state: str) -> None:
-        """Set the state that Slurm reports for the job."""
-        self.program("scontrol", f'echo "JobId=7 JobName=x JobState={state} Reason=None"')
+        self.program("scontrol", 'echo "JobId=7 JobName=x JobState=RUNNING Reason=None"')
 
     def program(self, name: str, body: str) -> None:
         file = self.root / "bin" / name
@@ -68,20 +64,15 @@ class Node:
         lines = os.fsdecode((self.root / "told" / f"{name}.env").read_bytes()).split("\0")[:-1]
         return dict(line.partition("=")[::2] for line in lines)
 
-    def give(self, run: Path, submission: str, job: str = "") -> None:
-        """Record the submission to which a run belongs."""
-        run.mkdir(parents=True, exist_ok=True)
-        record = JobRecord(job=job, submission=submission, submitted=time.time(), site="here", script="x.sh")
-        RunFolder(run).write_job(record)
-
     def run(self, made: JobScript, **environment: str) -> int:
         """Run the script as Slurm does, in the run's folder; return its exit code."""
         for file in (self.root / "told").iterdir():
             file.unlink()
         made.run.mkdir(parents=True, exist_ok=True)
         write_point(made.run / "point.json", made.point)
-        if not (made.run / "job.json").exists():
-            self.give(made.run, MARK.submission)
+        now = time.time()
+        record = JobRecord(job="", submission=MARK.submission, submitted=now, site="here", script="x.sh")
+        RunFolder(made.run).write_job(record)
         script = self.root / "job.sh"
         script.write_text(job_script(replace(made, python=str(self.root / "bin" / "python"), source=SOURCE)))
         given = {
@@ -113,13 +104,9 @@ def log(run: Path) -> str:
 @example("it's $HOME", "mpirun", "horovod", False, "$(id)\n")
 @example("$\x7f`\1", "mpirun", "horovod", True, "$\x7f")
 def test_the_worker_receives_the_very_folder_of_its_run(node, name, launcher, strategy, container, word):
-    node.wrapper = False
-    node.program("python", "")
     run = node.root / "runs" / name
     image = Container(image=f"/images/{word}".replace("$", "$$"), python=str(node.root / "bin" / "python"))
     on = site(launcher=launcher, container=image if container else None, wrapper=("env", f"WORD={word}"))
-    run.mkdir(parents=True, exist_ok=True)
-    (run / "result.json").touch()
     assert node.run(job(strategy, 2 if strategy == "horovod" else 1, on, run)) == 0
     assert node.called("python") == ["-m", "scalestudy.worker", str(run)]
     assert node.environment()["WORD"] == word
@@ -132,8 +119,6 @@ def test_the_worker_receives_the_very_folder_of_its_run(node, name, launcher, st
 
 def test_a_folder_whose_name_is_no_text_is_found(node):
     run = node.root / os.fsdecode(b"caf\xe9 '$HOME")
-    run.mkdir()
-    (run / "result.json").touch()
     assert node.run(job("single", 1, site(), run)) == 0
     assert node.called("python")[-1] == str(run)
 
@@ -141,33 +126,6 @@ def test_a_folder_whose_name_is_no_text_is_found(node):
 @pytest.fixture
 def run(node: Node) -> Path:
     return node.root / "study" / "run-1"
-
-
-@pytest.mark.parametrize("strategy", ["single", "horovod"])
-def test_the_workers_exit_code_is_the_jobs_and_written_down(node, run, strategy):
-    node.program("python", "echo out of luck >&2; exit 3")
-    assert node.run(job(strategy, 1, site(), run)) == 3
-    assert (run / "exit").read_text() == "3\n"
-    assert "out of luck" in log(run)
-
-
-def test_a_worker_that_ends_well_without_a_result_has_failed(node, run):
-    assert node.run(job("single", 1, site(), run)) == 1
-    assert (run / "exit").read_text() == "1\n"
-
-
-def test_what_an_earlier_job_left_is_cleared_and_its_log_goes_on(node, run):
-    run.mkdir(parents=True)
-    (run / "exit").write_text("9")
-    (run / "stop").touch()
-    (run / "causes").mkdir()
-    (run / "causes" / "1.json").touch()
-    gone = " && ".join(f'[ ! -e "{run}/{name}" ]' for name in ("exit", "stop", "causes"))
-    node.program("python", f'{gone} && touch "{run}/result.json"')
-    made = job("single", 1, site(), run)
-    assert node.run(made) == 0
-    assert node.run(made) == 0
-    assert log(run).count("ended with exit code 0") == 2
 
 
 STOPS = """
@@ -178,94 +136,27 @@ exit 0"""
 """A worker that is asked to stop near its job's time limit, and stops."""
 
 
-def test_before_its_time_limit_a_job_is_stopped_and_queued_again(node, run):
-    node.program("python", STOPS)
-    assert node.run(job("single", 1, site(), run)) == 0
-    assert node.called("scontrol")[-2:] == ["requeue", "7"]
-    assert not (run / "exit").exists()
-    assert not (run / "stop").exists()
+@pytest.fixture
+def wrapped(node: Node) -> Node:
+    node.wrapper = True
+    return node
+
+
+@pytest.mark.parametrize("strategy", ["single", "horovod"])
+def test_the_workers_exit_code_is_the_jobs_and_its_log_goes_on(wrapped, run, strategy):
+    wrapped.program("python", "echo out of luck >&2; exit 3")
+    made = job(strategy, 1, site(), run)
+    assert [wrapped.run(made), wrapped.run(made)] == [3, 3]
+    assert (run / "exit").read_text() == "3\n"
+    assert log(run).count("out of luck") == log(run).count("ended with exit code 3") == 2
+
+
+def test_before_its_time_limit_a_job_is_stopped_and_queued_again(wrapped, run):
+    wrapped.program("python", STOPS)
+    assert wrapped.run(job("single", 1, site(), run)) == 0
+    assert wrapped.called("scontrol")[-2:] == ["requeue", "7"]
+    assert not (run / "exit").exists() and not (run / "stop").exists()
     assert "stopped at a checkpoint" in log(run)
-
-
-def test_a_job_that_cannot_be_queued_again_says_so_and_leaves_its_stop(node, run):
-    node.program("python", STOPS)
-    node.program("scontrol", "exit 1")
-    assert node.run(job("single", 1, site(), run)) == 75
-    assert (run / "exit").read_text() == "75\n"
-    assert "submit the study again" in log(run)
-
-
-def test_a_job_queues_itself_no_more_often_than_the_site_says(node, run):
-    node.program("python", STOPS)
-    made = job("single", 1, site(requeue_limit=2), run)
-    for told in ("1 of 2", "2 of 2"):
-        assert node.run(made) == 0
-        assert RunFolder(run).requeues() == told
-    assert node.run(made, SLURM_RESTART_COUNT="9") == 75
-    assert "requeue" not in (node.called("scontrol") or ())
-    assert (run / "exit").read_text() == "75\n"
-
-
-def test_a_preemption_with_grace_uses_up_no_requeue(node, run):
-    node.program("python", STOPS.replace("-USR1", "-TERM"))
-    for _ in range(2):
-        assert node.run(job("single", 1, site(requeue_limit=0), run)) == 0
-        assert node.called("scontrol")[-2:] == ["requeue", "7"]
-    assert not (run / "requeues").exists()
-
-
-def test_a_job_that_was_put_back_by_others_may_still_queue_itself(node, run):
-    node.program("python", STOPS)
-    assert node.run(job("single", 1, site(requeue_limit=1), run), SLURM_RESTART_COUNT="50") == 0
-
-
-def test_a_run_that_is_done_when_it_is_asked_to_stop_is_done(node, run):
-    node.program("python", STOPS.replace("exit 0", "touch result.json"))
-    assert node.run(job("single", 1, site(), run)) == 0
-    assert "requeue" not in (node.called("scontrol") or ())
-    assert (run / "exit").read_text() == "0\n"
-
-
-def test_a_worker_that_fails_while_it_is_asked_to_stop_has_failed(node, run):
-    node.program("python", STOPS.replace("exit 0", "exit 5"))
-    assert node.run(job("single", 1, site(), run)) == 5
-    assert "requeue" not in (node.called("scontrol") or ())
-
-
-TERMINATED = STOPS.replace("-USR1", "-TERM")
-"""A worker that stops because its job must leave its nodes."""
-
-
-@pytest.mark.parametrize("words", [TERMINATED, TERMINATED.replace("exit 0", "exit 137")])
-def test_a_job_that_is_told_to_leave_and_goes_on_running_is_queued_again(node, run, words):
-    node.program("python", words)
-    assert node.run(job("single", 1, site(), run)) == 0
-    assert node.called("scontrol")[-2:] == ["requeue", "7"]
-    assert not (run / "stop").exists()
-
-
-@pytest.mark.parametrize("words", [TERMINATED, STOPS])
-def test_a_job_that_its_user_cancels_is_never_put_back(node, run, words):
-    """Slurm reports COMPLETING for cancelled and for preempted jobs, and would accept a requeue of both."""
-    node.says("COMPLETING")
-    node.program("python", words)
-    assert node.run(job("single", 1, site(), run)) == (-15 if words == TERMINATED else 75)
-    assert "requeue" not in (node.called("scontrol") or ())
-    assert (run / "checkpoint.npz").exists()
-    assert (run / "exit").exists() == (words == STOPS)
-
-
-def test_a_run_that_is_done_when_its_job_is_to_leave_is_done(node, run):
-    node.says("COMPLETING")
-    node.program("python", TERMINATED.replace("exit 0", "touch result.json"))
-    assert node.run(job("single", 1, site(), run)) == 0
-    assert (run / "exit").read_text() == "0\n"
-
-
-def test_a_worker_that_leaves_no_checkpoint_when_told_to_leave_has_failed(node, run):
-    node.program("python", "touch -d @1 checkpoint.npz" + TERMINATED.replace("touch ch", ": ch") + "1")
-    assert node.run(job("single", 1, site(), run)) == 1
-    assert "requeue" not in (node.called("scontrol") or ())
 
 
 MODULES = 'module() { echo "module $*"; [ "$*" != "load missing" ] && export LOADED="${LOADED:-} $*"; }'
@@ -328,50 +219,6 @@ def test_mpirun_is_told_which_variables_to_take_along(node, run):
     assert {"PATH", "MY_OWN", "HOROVOD_X", "OMP_NUM_THREADS"} <= taken
     assert "OTHER" not in taken
     assert ("--allow-run-as-root" in words) == (os.geteuid() == 0)
-
-
-def test_a_job_leaves_a_folder_that_was_given_to_another_submission(node, run):
-    node.give(run, "0" * 16)
-    assert node.run(job("single", 1, site(), run)) == 1
-    assert node.called("python") is None
-    assert "job 7 leaves: this folder belongs to another job" in log(run)
-    assert not (run / "began").exists() and not (run / "exit").exists()
-
-
-def test_a_job_leaves_a_folder_in_which_another_job_of_its_script_is_at_work(node, run):
-    run.mkdir(parents=True)
-    (run / "began").write_text(f"{MARK.submission} 6\n")
-    assert node.run(job("single", 1, site(), run)) == 1
-    assert node.called("python") is None
-    assert (run / "began").read_text() == f"{MARK.submission} 6\n"
-
-
-def test_a_script_submitted_by_hand_goes_on_after_the_job_that_has_ended(node, run):
-    node.program("python", "exit 3")
-    made = job("single", 1, site(), run)
-    assert node.run(made) == 3
-    assert node.run(made, SLURM_JOB_ID="8") == 3
-    assert RunFolder(run).job().job == "8"
-
-
-def test_a_job_that_is_put_back_into_the_queue_finds_its_folder_its_own(node, run):
-    node.program("python", STOPS)
-    made = job("single", 1, site(), run)
-    for _ in range(2):
-        assert node.run(made) == 0
-    assert node.called("scontrol")[-2:] == ["requeue", "7"]
-    assert RunFolder(run).job().job == "7"
-
-
-@pytest.mark.parametrize("again", ["rm -rf {run}; mkdir {run}; cp {root}/other.json {run}/job.json", ":"])
-def test_a_job_whose_folder_became_anothers_meanwhile_leaves_no_exit_code(node, run, again):
-    node.give(node.root / "other", "0" * 16)
-    (node.root / "other" / "job.json").rename(node.root / "other.json")
-    node.program(
-        "python", again.format(run=run, root=node.root) + f"; cp {node.root}/other.json {run}/job.json"
-    )
-    assert node.run(job("single", 1, site(), run)) == 1
-    assert not (run / "exit").exists()
 
 
 def test_the_workers_know_their_submission(node, run):

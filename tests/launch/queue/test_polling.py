@@ -1,7 +1,5 @@
 """The queue is queried rarely and never waited for; missing answers are reported."""
 
-import os
-import stat
 import time
 from pathlib import Path
 
@@ -32,19 +30,13 @@ OVER = {"1": JobView(job="1", state="TIMEOUT", nodes="node1")}
 
 
 @pytest.fixture
-def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Install a squeue with this output, without accounting, and count its calls."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+def slurm(programs):
+    """Let squeue answer this, without accounting; the returned function counts its calls."""
 
-    def say(squeue: str) -> None:
-        for name, body in {"squeue": squeue, "sacct": "exit 1", "scontrol": "exit 1"}.items():
-            file = programs / name
-            file.write_text(f"#!/bin/bash\necho {name} >> {tmp_path}/asked\n{body}\n")
-            file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    def say(squeue: str):
+        asked = programs(squeue=squeue, sacct="exit 1", scontrol="exit 1")
+        return lambda: sum(call.startswith("squeue") for call in asked())
 
-    say.asked = lambda: (tmp_path / "asked").read_text().split().count("squeue")  # type: ignore[attr-defined]
     return say
 
 
@@ -57,26 +49,23 @@ def test_the_interval_grows_while_nothing_changes_and_shrinks_when_something_doe
     assert queue.answered(RUNNING, now=20).interval == SHORTEST
 
 
-def test_nobody_asks_within_the_interval() -> None:
-    queue = Answers().answered(PENDING, now=100).model_copy(update={"interval": 10.0})
-    assert not queue.due(["1"], now=109)
-    assert queue.due(["1"], now=110)
-
-
-def test_a_new_job_or_one_whose_files_show_its_end_is_asked_about_soon() -> None:
-    queue = Answers().answered(RUNNING, now=100).model_copy(update={"interval": 60.0})
-    assert queue.due(["1", "2"], now=100 + SHORTEST)
-    assert queue.due(["1"], now=100 + SHORTEST, over=["1"])
-    assert not queue.due(["1"], now=100.5, over=["1"])
-
-
-def test_a_job_put_back_into_the_queue_is_in_no_hurry() -> None:
-    queue = Answers().answered(PENDING, now=100).model_copy(update={"interval": 60.0})
-    assert not queue.due(["1"], now=100 + SHORTEST, over=["1"])
-
-
-def test_a_clock_that_was_set_back_keeps_nobody_from_asking() -> None:
-    assert Answers().answered(PENDING, now=1000).due(["1"], now=10)
+@pytest.mark.parametrize(
+    ("views", "interval", "now", "jobs", "over", "due"),
+    [
+        pytest.param(PENDING, 10.0, 109, ["1"], [], False, id="within the interval"),
+        pytest.param(PENDING, 10.0, 110, ["1"], [], True, id="after it"),
+        pytest.param(RUNNING, 60.0, 100 + SHORTEST, ["1", "2"], [], True, id="a new job"),
+        pytest.param(RUNNING, 60.0, 100 + SHORTEST, ["1"], ["1"], True, id="over, by its files"),
+        pytest.param(RUNNING, 60.0, 100.5, ["1"], ["1"], False, id="over, but just asked"),
+        pytest.param(PENDING, 60.0, 100 + SHORTEST, ["1"], ["1"], False, id="put back into the queue"),
+        pytest.param(PENDING, SHORTEST, 10, ["1"], [], True, id="a clock that was set back"),
+    ],
+)
+def test_the_queue_is_asked_after_the_interval_and_soon_where_there_is_news(
+    views, interval, now, jobs, over, due
+) -> None:
+    queue = Answers().answered(views, now=100).model_copy(update={"interval": interval})
+    assert queue.due(jobs, now=now, over=over) is due
 
 
 def test_the_end_of_a_job_keeps_the_time_of_the_answer_that_said_so_first() -> None:
@@ -96,12 +85,12 @@ def test_without_an_answer_the_last_one_stays_and_the_interval_doubles() -> None
 
 
 def test_an_answer_is_kept_in_the_folder_and_serves_the_next_one_who_asks(slurm, tmp_path: Path) -> None:
-    slurm("echo '1|PENDING||N/A|Priority'")
+    asked = slurm("echo '1|PENDING||N/A|Priority'")
     assert poll(tmp_path, SLURM.queue, ["1"], now=100).jobs == PENDING
     assert poll(tmp_path, SLURM.queue, ["1"], now=101).jobs == PENDING
-    assert slurm.asked() == 1
+    assert asked() == 1
     poll(tmp_path, SLURM.queue, ["1"], now=101, must=True)
-    assert slurm.asked() == 2
+    assert asked() == 2
     forget_answers(tmp_path)
     assert load(tmp_path, "slurm") == Answers()
 
