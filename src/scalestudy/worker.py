@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.plugins.strategies import Traits
+    from scalestudy.store.run_folder import RunFolder
 
     DeviceSetting = Literal["auto", "cpu", "gpu"]
 
@@ -83,17 +84,15 @@ def _work(path: Path) -> int:
 
     folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
     folder.refuse_other_job()
-    return supervised(folder, placement.rank, lambda: _train(path, placement, clock))
+    return supervised(folder, placement.rank, lambda: _train(folder, placement, clock))
 
 
-def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
+def _train(folder: RunFolder, placement: Placement, clock: PhaseClock) -> int:
     from scalestudy.cluster.private_files import meeting_in, secret_set
     from scalestudy.cluster.resolve import PROGRESS_TIMEOUT
     from scalestudy.config.task_sources import refuse_edited
     from scalestudy.measure.hang_detection import Watchdog
-    from scalestudy.store.run_folder import RunFolder
 
-    folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
     point = folder.point()
     refuse_edited(point)
     watchdog = Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.progress_timeout)
@@ -105,7 +104,7 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
     )
     rendezvous = point.traits.rendezvous
     with clock.phase("framework"):
-        mode = next((name for name in MODES.names() if (path / f"{name}.json").exists()), None)
+        mode = next((name for name in MODES.names() if (folder.path / f"{name}.json").exists()), None)
         from scalestudy.training.devices import OwnPart
         from scalestudy.training.rank_run import run as synchronous
         from scalestudy.training.rank_run import run_asynchronous
@@ -113,8 +112,8 @@ def _train(path: Path, placement: Placement, clock: PhaseClock) -> int:
         loop = synchronous if point.traits.synchronous else run_asynchronous
         run = MODES.get(mode) if mode is not None else loop
     try:
-        secret = secret_set(path, placement) if rendezvous and rendezvous.secret else nullcontext()
-        with secret, meeting_in(path, placement):
+        secret = secret_set(folder.path, placement) if rendezvous and rendezvous.secret else nullcontext()
+        with secret, meeting_in(folder.path, placement):
             run(OwnPart(folder, point, placement, clock, device, gpus))
     except Exception as error:
         if not isinstance(error, ScalestudyError):

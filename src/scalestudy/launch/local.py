@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.failures import deciding, failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.launcher import Moved, Note, Options, Overview, Step, UnrecordedFailure
 from scalestudy.launch.reserve import granted, reserved_gpus
+from scalestudy.launch.supervise import cause_of_code
 from scalestudy.launch.worker_processes import (
     POLL,
     ProcessGroup,
@@ -29,7 +29,7 @@ from scalestudy.launch.worker_processes import (
     worker_commands,
 )
 from scalestudy.measure.hang_detection import HangDetector
-from scalestudy.store.records import Cause, Disturbance, Failure
+from scalestudy.store.records import Disturbance, Failure
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
@@ -52,7 +52,9 @@ def failure_of_end(
     if failed is not None:
         causes = run.causes()
         if failed[0] not in {cause.rank for cause in causes}:
-            causes.append(_seen(*failed, when, kills))
+            # It has recorded none if its supervisor was killed as well.
+            seen = cause_of_code(*failed, kills, unsaid="exit")
+            causes.append(seen.model_copy(update={"time": when}))
         cause = first_cause(deciding(run, causes))
         assert cause
         return failure_of(run, cause, last=next(iter(last_lines(run, f"rank-{cause.rank}", 1)), ""))
@@ -96,21 +98,6 @@ def gone(run: RunFolder) -> bool:
     except OSError:
         return False
     return False
-
-
-def _seen(rank: int, code: int, when: float, kills: int | None) -> Cause:
-    """Return the cause for a worker that recorded none, because its supervisor was killed as well."""
-    if code >= 0:
-        return Cause(rank=rank, time=when, host=socket.gethostname(), kind="exit", exit_code=code)
-    after = oom_kills()
-    return Cause(
-        rank=rank,
-        time=when,
-        host=socket.gethostname(),
-        kind="signal",
-        signal=signal.Signals(-code).name,
-        oom_kills=None if kills is None or after is None else max(0, after - kills),
-    )
 
 
 FROM_OUTSIDE = ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")

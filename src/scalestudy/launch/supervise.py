@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -129,15 +130,34 @@ def cause_of(rank: int, error: BaseException) -> Cause:
         code = exit_code(error)
     else:
         code = error.exit_code if isinstance(error, ScalestudyError) else 1
-    return Cause(
-        rank=rank,
-        time=time.time(),
-        host=socket.gethostname(),
+    return _now(
+        rank,
         exit_code=code,
         kind="sys.exit" if isinstance(error, SystemExit) else "exception",
         words=escaped(str(error)) if ours else error_text(error) + full_for(error),
         frame="" if ours else user_frame(raised_at(error.__traceback__)),
     )
+
+
+def cause_of_code(rank: int, code: int, kills: int | None, *, unsaid: str, frame: str = "") -> Cause:
+    """Return the cause to record for a rank that gave none itself.
+
+    Args:
+        rank: The rank.
+        code: Its exit code; negative for a signal.
+        kills: `oom_kills` before it was started.
+        unsaid: Kind of an end that is no signal.
+        frame: Where in the user's files it crashed; "" if unknown.
+    """
+    if code >= 0:
+        return _now(rank, kind=unsaid, exit_code=code)
+    after = oom_kills()
+    counted = None if kills is None or after is None else max(0, after - kills)
+    return _now(rank, kind="signal", signal=signal.Signals(-code).name, frame=frame, oom_kills=counted)
+
+
+def _now(rank: int, **details: Any) -> Cause:
+    return Cause(rank=rank, time=time.time(), host=socket.gethostname(), **details)
 
 
 def exit_code(error: SystemExit) -> int:
@@ -162,13 +182,7 @@ def _wait(
             if signalled.si_signo != signal.SIGCHLD and not _has_ended(child):
                 on_signal(signalled.si_signo, signalled.si_pid)
         elif os.WIFSTOPPED(status):
-            cause = Cause(
-                rank=rank,
-                time=time.time(),
-                host=socket.gethostname(),
-                kind="stopped",
-                signal=signal.Signals(os.WSTOPSIG(status)).name,
-            )
+            cause = _now(rank, kind="stopped", signal=signal.Signals(os.WSTOPSIG(status)).name)
             stopped = True
             _write(lambda cause=cause: run.write_cause(cause))  # type: ignore[misc]
         elif os.WIFCONTINUED(status):
@@ -242,21 +256,11 @@ def _cause(rank: int, code: int, message: str, kills: int | None) -> Cause:
     if code >= 0 and last.startswith("{"):
         with contextlib.suppress(ValidationError):
             return Cause.model_validate_json(last)
-    now, host = time.time(), socket.gethostname()
     if code >= 0:
-        return Cause(rank=rank, time=now, host=host, kind="os._exit", exit_code=code)
+        return cause_of_code(rank, code, kills, unsaid="os._exit")
     if message:  # also into the log
         print(message, file=sys.stderr, flush=True)
-    after = oom_kills()
-    return Cause(
-        rank=rank,
-        time=now,
-        host=host,
-        kind="signal",
-        signal=signal.Signals(-code).name,
-        frame=user_frame(crashed_at(message)),
-        oom_kills=None if kills is None or after is None else max(0, after - kills),
-    )
+    return cause_of_code(rank, code, kills, unsaid="os._exit", frame=user_frame(crashed_at(message)))
 
 
 def _write(write: Callable[[], None]) -> None:
