@@ -31,8 +31,7 @@ from scalestudy.cluster.worker_environment import process_environment
 from scalestudy.config.point import Point
 from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
 from scalestudy.features.advise.network import KnownNetwork, TimedAllReduce, about, exactly, route_of
-from scalestudy.features.advise.one_worker import OneWorker
-from scalestudy.features.advise.step_model import StepModel, unmeasured_of
+from scalestudy.features.advise.step_model import OneWorker, StepModel, unmeasured_of
 from scalestudy.hardware import cores
 from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.plugins.strategies import traits

@@ -236,7 +236,7 @@ def strategies() -> str:
 
 def records() -> str:
     """The keys of the records of a run, file by file."""
-    from scalestudy.store import records, usage
+    from scalestudy.store import records
     from scalestudy.store.model_record import BestRecord, ModelRecord
 
     files = {
@@ -252,9 +252,9 @@ def records() -> str:
         "job.json": records.JobRecord,
         "model.json": ModelRecord,
         "best.json": BestRecord,
-        "gpus of result.json": usage.GpuUse,
-        "processes of result.json": usage.ProcessUse,
-        "nodes of result.json": usage.NodeUse,
+        "gpus of result.json": records.GpuUse,
+        "processes of result.json": records.ProcessUse,
+        "nodes of result.json": records.NodeUse,
     }
     lines = []
     for name, model in files.items():

@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 from scalestudy.analysis.findings import Findings, read_study
-from scalestudy.features.diagnose.records import diagnoses
-from scalestudy.features.diagnose.section import waterfall
+from scalestudy.features.diagnose.decomposition import diagnoses
+from scalestudy.features.diagnose.diagnosis_section import waterfall
 from scalestudy.features.imported.gather import NAME, published_findings
-from scalestudy.features.proposal.page import propose
-from scalestudy.features.proposal.subject import RequestOptions
+from scalestudy.features.proposal.facts import RequestOptions
+from scalestudy.features.proposal.proposal_page import propose
 from scalestudy.report.figure import Figure, Picture
 from scalestudy.report.sections import time_figure
 from scalestudy.report.study_document import figures

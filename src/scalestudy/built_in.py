@@ -35,7 +35,7 @@ BUILT_IN = {
     },
     "scalestudy.sections": {
         "imported": "scalestudy.features.imported.gather:section",
-        "diagnosis": "scalestudy.features.diagnose.section:diagnosis_section",
+        "diagnosis": "scalestudy.features.diagnose.diagnosis_section:diagnosis_section",
         "settled": "scalestudy.report.sections:settled_section",
         "samples": "scalestudy.report.sections:samples_section",
         "models": "scalestudy.report.sections:models_section",

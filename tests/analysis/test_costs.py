@@ -8,7 +8,7 @@ import pytest
 import synthetic
 from scalestudy.analysis import costs as analysis_costs
 from scalestudy.analysis.costs import device_peak, may_have_tf32
-from scalestudy.store.usage import GpuUse, NodeUse, ProcessUse
+from scalestudy.store.records import GpuUse, NodeUse, ProcessUse
 
 NODE = {"sent_bytes": 10, "received_bytes": 30, "loopback_bytes": 7, "cpu_joules": 7200.0}
 

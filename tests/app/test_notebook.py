@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import scalestudy
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.util.errors import UserError
 
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'

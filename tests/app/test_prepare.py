@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.app.prepare import prepared, prepared_ahead
-from scalestudy.app.run import dry_run
+from scalestudy.app.run_study import dry_run
 from scalestudy.app.survey import request_of, survey
 from scalestudy.config.settings import LaunchSettings
 from scalestudy.util.errors import UserError

@@ -9,9 +9,9 @@ import pytest
 import synthetic_result
 from few_digits import few_digits
 from scalestudy.analysis.next_runs import MOST_BLOCKS, MOST_DISTURBED
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.app.result import StudyResult
-from scalestudy.app.run import Interrupted
+from scalestudy.app.run_study import Interrupted
 from scalestudy.app.survey import Request, request_of
 from scalestudy.app.until import Until, dry_run_until_decided, run_until_decided
 from scalestudy.engines.tensorflow import horovod_build
@@ -215,7 +215,7 @@ def test_virtual_workers_have_no_times_to_decide_by(request_, launcher):
 
 
 def test_the_grid_can_be_run_afterwards(request_, launcher):
-    from scalestudy.app.run import run_study
+    from scalestudy.app.run_study import run_study
 
     decided(request_)
     done = {point.name for point in launcher.points}

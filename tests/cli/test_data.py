@@ -98,7 +98,7 @@ def test_without_tensorflow_data_are_prepared_and_the_weights_are_told_to_be_mis
 def test_the_model_of_a_study_is_built_for_each_of_its_engines(call, weighty: Path, monkeypatch) -> None:
     built = []
     monkeypatch.setattr(
-        "scalestudy.app.weights.build_task",
+        "scalestudy.app.task_checks.build_task",
         lambda path, asked, *_: built.append(asked["engine"]) or (),
     )
     for engine in (TensorFlowTraits, TorchTraits):

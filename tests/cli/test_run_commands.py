@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from data_settings import data_of
-from scalestudy.app.one_point import one_point_study, option_values
+from scalestudy.app.small_studies import one_point_study, option_values
 from scalestudy.engines.tensorflow import horovod_build
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.study_status import study_status
@@ -257,7 +257,7 @@ def test_a_task_file_may_name_its_own_data(
 ) -> None:
     (study.parent / "mine.py").write_text("data = 'digits'\nkind = 'classes'\n")
     study.write_text('task = "mine.py"\n[sweep]\nworkers = 1\nseed = 0')
-    monkeypatch.setattr("scalestudy.app.weights.build_task", lambda *_: ())
+    monkeypatch.setattr("scalestudy.app.task_checks.build_task", lambda *_: ())
     assert call("run", study, "--no-report")[0] == 0
     assert launcher.points[0].data.source == "digits"
     (study.parent / "mine.py").write_text("kind = 'classes'\n")
@@ -387,7 +387,7 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     slurm(sbatch="echo 7")
     (queued.parent / "mine.py").write_text("data = 'digits'\nkind = 'classes'\n")
     queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
-    monkeypatch.setattr("scalestudy.app.weights.build_task", lambda *_: ())
+    monkeypatch.setattr("scalestudy.app.task_checks.build_task", lambda *_: ())
     call("data", "prepare", "digits")
     from scalestudy.data.split import stored_split
     from scalestudy.data.store.preparation import find_prepared

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from scalestudy.app.run import run_study
+from scalestudy.app.run_study import run_study
 from scalestudy.app.survey import Request
 from scalestudy.cli.terminal_listener import Terminal
 from scalestudy.config.parse import load_study

@@ -14,7 +14,7 @@ from scalestudy.report.details import (
     key_numbers,
 )
 from scalestudy.report.document import Code, Folded
-from scalestudy.store.gallery_record import GalleryRecord, GallerySample
+from scalestudy.store.model_record import GalleryRecord, GallerySample
 
 NAMES = ["background", "cell <b>"]
 

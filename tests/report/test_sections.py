@@ -11,7 +11,7 @@ from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Document, Folded, Table
 from scalestudy.report.sections import costs_section, models_section
 from scalestudy.report.write_document import markdown
-from scalestudy.store.usage import NodeUse, ProcessUse
+from scalestudy.store.records import NodeUse, ProcessUse
 
 
 def measured(workers, **changes):

@@ -1,7 +1,7 @@
 """One-worker runs with given epoch times."""
 
 import synthetic
-from scalestudy.features.advise.one_worker import one_worker
+from scalestudy.features.advise.step_model import one_worker
 from scalestudy.store.records import EpochRecord
 
 

@@ -5,8 +5,8 @@ from functools import cache
 import synthetic
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
-from scalestudy.features.proposal.subject import ProposalSubject, RequestOptions, Work, subject_of
-from scalestudy.store.usage import GpuUse, NodeUse
+from scalestudy.features.proposal.facts import ProposalSubject, RequestOptions, Work, subject_of
+from scalestudy.store.records import GpuUse, NodeUse
 
 WORK = Work(useful=20.0, lost=1.5, attempts=2, unknown=0)
 ON_A_NODE = 4

@@ -6,14 +6,8 @@ from typing import Any
 from scalestudy.config.catalog import task_defaults
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedData, ResolvedLaunch, TrainSettings
-from scalestudy.features.diagnose.decomposition import RoundTimes, decompose
-from scalestudy.features.diagnose.records import (
-    AblationTimes,
-    BlockName,
-    BlockTimes,
-    Diagnosis,
-    DiagnosisTerms,
-)
+from scalestudy.features.diagnose.ablation import AblationTimes, BlockName, BlockTimes
+from scalestudy.features.diagnose.decomposition import Diagnosis, DiagnosisTerms, RoundTimes, decompose
 
 WHOLE = RoundTimes(
     whole=0.100,

@@ -14,7 +14,7 @@ from scalestudy.features.inspect.inspection import Inspection, SamplePicture, in
 from scalestudy.report.details import gallery_document
 from scalestudy.report.study_document import report_document
 from scalestudy.report.write_document import html
-from scalestudy.store.gallery_record import GalleryRecord, GallerySample
+from scalestudy.store.model_record import GalleryRecord, GallerySample
 
 STRATEGIES = ("mirrored", "multiworker", "horovod", "virtual")
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

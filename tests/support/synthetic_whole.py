@@ -7,9 +7,9 @@ import panels
 import synthetic
 from elsewhere import foreign
 from scalestudy.analysis.findings import Findings, analyse
-from scalestudy.features.proposal.page import compose
+from scalestudy.features.proposal.facts import RequestOptions
 from scalestudy.features.proposal.panel import find_panel
-from scalestudy.features.proposal.subject import RequestOptions
+from scalestudy.features.proposal.proposal_page import compose
 from scalestudy.report.document import Document
 
 CORES = "launch.cpus_per_worker"
@@ -39,7 +39,7 @@ def statement_page() -> Document:
 def comparison_page() -> Document:
     """Three studies, one with a different setting and slower."""
     from scalestudy.features.compare.comparison import compare
-    from scalestudy.features.compare.page import compare_document
+    from scalestudy.features.compare.comparison_page import compare_document
     from sides import two_counts
 
     return compare_document(

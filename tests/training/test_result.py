@@ -3,8 +3,7 @@ import math
 import pytest
 
 from scalestudy.config.objectives import Sense
-from scalestudy.store.records import EpochRecord
-from scalestudy.store.usage import GpuUse
+from scalestudy.store.records import EpochRecord, GpuUse
 from scalestudy.training.run_results import best_epoch, mean_percent
 
 

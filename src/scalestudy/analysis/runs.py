@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from scalestudy.config.objectives import Better, Sense, class_keys, known
 from scalestudy.config.point import REPEATS, without_repeats
 from scalestudy.plugins.strategies import position
-from scalestudy.store.gallery_record import GalleryRecord
+from scalestudy.store.model_record import GalleryRecord
 from scalestudy.store.record_file import first_error
 from scalestudy.store.records import Allocation, EpochOutcome, EpochRecord, Outcome, RankRecord
 from scalestudy.store.run_folder import EPOCHS

@@ -1,12 +1,15 @@
-"""Follow a study while its points run, whether this process or a queue starts them."""
+"""Events of a study, and following it while its points run, whether this process or a queue starts them.
+
+A terminal or a notebook overrides the methods of `Listener` for what it shows.
+"""
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from scalestudy.app.listener import Listener
 from scalestudy.config.point import Point
 from scalestudy.launch.launcher import (
     Launcher,
@@ -21,6 +24,50 @@ from scalestudy.launch.launcher import (
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Failure
 from scalestudy.store.study_folder import StudyFolder
+
+if TYPE_CHECKING:
+    from scalestudy.analysis.findings import Findings
+    from scalestudy.report.study_document import ReportPaths
+
+
+class ProgressCallback(Protocol):
+    """Receives how much of `total` (if known) is done."""
+
+    def __call__(self, done: int, total: int | None = None, /) -> None:
+        """Called repeatedly."""
+
+
+class Listener:
+    """Receives all events and shows nothing."""
+
+    def note(self, text: str) -> None:
+        """Report something that the user should know."""
+
+    @contextmanager
+    def progress(self, what: str, total: int | None = None, unit: str = "") -> Iterator[ProgressCallback]:
+        """Report a longer task such as "Preparing digits"; yields a callback for the amount done."""
+        yield lambda done, total=total: None
+
+    def already_done(self, count: int, total: int) -> None:
+        """Report how many points were done before."""
+
+    def submitted(self, name: str, job: str) -> None:
+        """Report a point that the queue has accepted, and its job."""
+
+    @contextmanager
+    def following(self, overview: Overview) -> Iterator[None]:
+        """Enclose the time while points run; `overview` is their state at the start."""
+        yield
+
+    def points_changed(self, overview: Overview) -> None:
+        """Report the current state of the points; called only within `following`."""
+
+    def failed(self, status: PointStatus) -> None:
+        """Report a point that failed or was cancelled, after everything has ended."""
+
+    def reported(self, folder: StudyFolder, study: "Findings", files: "ReportPaths") -> None:
+        """Report that the report has been written."""
+
 
 SHARE = 0.2
 """Largest share of the time spent reading the folder: a slow file system is read less often."""

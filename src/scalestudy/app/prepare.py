@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from os.path import realpath
 from pathlib import Path
 
-from scalestudy.app.listener import Listener
-from scalestudy.app.unusable import refuse_unusable
-from scalestudy.app.weights import fetch_weights, refuse_missing_weights
+from scalestudy.app.follow import Listener
+from scalestudy.app.task_checks import fetch_weights, refuse_missing_weights, refuse_unusable
 from scalestudy.config.catalog import is_ours
 from scalestudy.config.expand import expand
 from scalestudy.config.file import Study

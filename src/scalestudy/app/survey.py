@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.app.prepare import (
     NotPreparedError,
     look_at_data,
@@ -15,7 +15,7 @@ from scalestudy.app.prepare import (
     refuse_results_inside,
     with_task_data,
 )
-from scalestudy.app.unusable import refuse_unusable
+from scalestudy.app.task_checks import refuse_unusable
 from scalestudy.config.expand import RunOrder
 from scalestudy.config.file import Study
 from scalestudy.config.parse import load_study

@@ -12,9 +12,9 @@ from scalestudy.analysis.price import Bill, units_of
 from scalestudy.analysis.runs import Key, key_of
 from scalestudy.analysis.runs import order as reading_order
 from scalestudy.analysis.sequential import LOOKS
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.app.result import StudyResult
-from scalestudy.app.run import reported, run_points
+from scalestudy.app.run_study import reported, run_points
 from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point

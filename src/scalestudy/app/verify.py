@@ -11,8 +11,7 @@ from scalestudy.config.task_sources import FOLDER as SOURCES
 from scalestudy.config.task_sources import digests, sources_of
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.store.gallery_record import GalleryRecord
-from scalestudy.store.model_record import BestRecord, ModelRecord
+from scalestudy.store.model_record import BestRecord, GalleryRecord, ModelRecord
 from scalestudy.store.record_file import CHECKSUMS, Word, file_checksum, read_checksums, read_record
 from scalestudy.store.records import Cause, Failure, Progress, RankRecord, Record, StepRecord
 from scalestudy.store.run_folder import DECIDING, EPOCHS, NAME, RunFolder

@@ -75,9 +75,9 @@ def advise(
 ) -> None:
     """Recommend a strategy and a number of workers: as the report does, or for your own goal."""
     from scalestudy.analysis.findings import read_study
+    from scalestudy.features.advise.advice_page import advise_json, advise_text
     from scalestudy.features.advise.goals import Goal, answer
     from scalestudy.features.advise.larger_runs import read_larger_runs
-    from scalestudy.features.advise.page import advise_json, advise_text
     from scalestudy.util.units import seconds_of
 
     if not 0 < efficiency <= 1:
@@ -111,9 +111,9 @@ def diagnose(
     takes the next larger point after the advised one, else the largest measured.
     """
     from scalestudy.cli.terminal_listener import Terminal
-    from scalestudy.features.diagnose.run import diagnose as run_diagnosis
-    from scalestudy.features.diagnose.run import plan
-    from scalestudy.features.diagnose.section import rendered, stored_diagnosis
+    from scalestudy.features.diagnose.diagnosis_section import rendered, stored_diagnosis
+    from scalestudy.features.diagnose.rounds import diagnose as run_diagnosis
+    from scalestudy.features.diagnose.rounds import plan
 
     terminal, folder = Terminal(), open_study(study)
     planned = plan(folder, point)
@@ -146,8 +146,8 @@ def proposal(
 
     The page holds only what the study supports; its last part lists what else to run.
     """
-    from scalestudy.features.proposal.page import propose
-    from scalestudy.features.proposal.subject import RequestOptions
+    from scalestudy.features.proposal.facts import RequestOptions
+    from scalestudy.features.proposal.proposal_page import propose
     from scalestudy.report.write_document import FORMS, form_by_ending
 
     if list_panels:

@@ -25,7 +25,7 @@ from scalestudy.util.errors import UserError
 from scalestudy.util.files import refuse_target
 
 if TYPE_CHECKING:
-    from scalestudy.app.listener import Listener
+    from scalestudy.app.follow import Listener
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.config.point import Point
     from scalestudy.config.settings import DataSettings
@@ -277,7 +277,7 @@ def prepare(
     their weights.
     """
     from scalestudy.app.prepare import data_summary, prepare_data
-    from scalestudy.app.weights import fetch_weights
+    from scalestudy.app.task_checks import fetch_weights
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.config.settings import LaunchSettings
 

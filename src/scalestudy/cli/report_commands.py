@@ -177,8 +177,8 @@ def _findings(
     from scalestudy.analysis.shared import is_shared, read_shared
 
     if source:
-        from scalestudy.features.imported.columns import options_of
         from scalestudy.features.imported.gather import import_findings, paths_of
+        from scalestudy.features.imported.imported_columns import options_of
 
         if study is not None:
             raise UserError("a study or --from FILE", "both", "Compare them: scalestudy compare FILE STUDY")
@@ -217,7 +217,7 @@ def compare(
     values are compared.
     """
     from scalestudy.features.compare.comparison import compare as compare_sides
-    from scalestudy.features.compare.page import compare_csv, compare_document, compare_json
+    from scalestudy.features.compare.comparison_page import compare_csv, compare_document, compare_json
     from scalestudy.report.write_document import form_by_ending
 
     refuse_target(file, [_split(study)[1] for study in studies], force=force)

@@ -122,7 +122,7 @@ def conducted(
     Raises:
         UserError: Before anything is started or written.
     """
-    from scalestudy.app.run import Interrupted, run_study
+    from scalestudy.app.run_study import Interrupted, run_study
     from scalestudy.app.until import run_until_decided
     from scalestudy.cli.terminal_listener import Terminal
 
@@ -159,7 +159,7 @@ def conducted(
 
 def print_dry_run(request: "Request", options: "Options | None" = None, until: "Until | None" = None) -> None:
     """Print what running or submitting would do, without starting or writing anything."""
-    from scalestudy.app.run import dry_run
+    from scalestudy.app.run_study import dry_run
     from scalestudy.app.until import dry_run_until_decided
     from scalestudy.cli.terminal_listener import Terminal
 
@@ -192,7 +192,7 @@ def submit(
 
     With --at-most K, call `submit` again for the remaining points when jobs have ended.
     """
-    from scalestudy.app.run import submit_study
+    from scalestudy.app.run_study import submit_study
     from scalestudy.app.survey import request_of
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.launch.launcher import Options, launcher_of, queues
@@ -245,12 +245,12 @@ def train(
     Every key of a study file is an option too, for example
     --epochs 5 --batch-size 8 --xla --image-size 256 256. --keys lists them.
     """
-    from scalestudy.app.one_point import one_point_study, option_values, options
+    from scalestudy.app.small_studies import one_point_study, option_values, train_options
     from scalestudy.app.survey import Request
     from scalestudy.config.file import study_toml
 
     if keys:
-        for line in options():
+        for line in train_options():
             out().print(line, markup=False)
         return
     settings = option_values(context.args)

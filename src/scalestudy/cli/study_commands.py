@@ -45,7 +45,7 @@ def init(
     force: ForceOption = False,
 ) -> None:
     """Write a short study file for this machine."""
-    from scalestudy.app.first_study import first_study
+    from scalestudy.app.small_studies import first_study
     from scalestudy.config.parse import study_of
     from scalestudy.hardware import cores, devices
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from scalestudy.app.listener import Listener, ProgressCallback
+from scalestudy.app.follow import Listener, ProgressCallback
 from scalestudy.cli.points_table import line_of, overview_table, silence
 from scalestudy.cli.printing import err, out
 from scalestudy.store.state import ENDED

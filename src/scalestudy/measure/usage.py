@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.hardware.nvml import Load
-from scalestudy.store.usage import GpuUse, NodeUse, ProcessUse
+from scalestudy.store.records import GpuUse, NodeUse, ProcessUse
 
 OF_PROCESS = ("cpu_seconds", "read_bytes", "written_bytes")
 OF_NODE = ("sent_bytes", "received_bytes", "loopback_bytes", "cpu_joules")

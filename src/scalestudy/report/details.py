@@ -27,7 +27,7 @@ from scalestudy.report.document import (
     headings_of,
 )
 from scalestudy.report.number_format import number, span
-from scalestudy.store.gallery_record import GalleryRecord, GallerySample
+from scalestudy.store.model_record import GalleryRecord, GallerySample
 from scalestudy.util import units
 
 MOST_CLASSES = 50

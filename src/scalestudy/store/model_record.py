@@ -1,9 +1,10 @@
-"""The record beside a trained model: what is needed to apply the model to data."""
+"""Records of a trained model: how to apply it to data, its best epoch, and samples with their predictions."""
 
 from typing import Any, Literal
 
 from pydantic import Field
 
+from scalestudy.config.objectives import Better
 from scalestudy.config.settings import ResolvedTrain
 from scalestudy.plugins.engines import DEFAULT
 from scalestudy.store.records import Record
@@ -85,3 +86,38 @@ class BestRecord(Record):
     """Metric that was compared, on the validation set."""
     value: float
     """Its value after that epoch."""
+
+
+class GallerySample(Record):
+    """One sample."""
+
+    name: str
+    roles: list[str]
+    """Why it is shown: "best by loss", "median by iou"."""
+    loss: float
+    quality: float | None = None
+    """The metric on this sample alone; None if it is undefined."""
+    truth: str | None = None
+    """Its class, if samples have classes."""
+    predicted: str | None = None
+    probability: float | None = None
+    """Probability of the predicted class."""
+    pictures: dict[str, str] = Field(default_factory=dict)
+    """PNG files as base64, by what they show: "image", "truth", "prediction", "difference"."""
+
+
+class GalleryRecord(Record):
+    """The samples, those with the smallest loss first."""
+
+    schema_version: Literal[1] = 1
+    kind: str
+    metric: str
+    better: Better | None = None
+    considered: int
+    """Number of samples from which these were chosen."""
+    of: int
+    """Number of samples in the validation set."""
+    weights: str = "last"
+    """Epoch of the weights: "last" or "best"."""
+    class_names: list[str] = Field(default_factory=list)
+    samples: list[GallerySample]

@@ -14,9 +14,8 @@ from pydantic import BaseModel
 
 from scalestudy.config.point import Point
 from scalestudy.plugins.engines import DEFAULT, engine_traits
-from scalestudy.store.gallery_record import GalleryRecord
 from scalestudy.store.launcher_process import LauncherProcess, is_alive, is_recent, this_process
-from scalestudy.store.model_record import BestRecord, ModelRecord
+from scalestudy.store.model_record import BestRecord, GalleryRecord, ModelRecord
 from scalestudy.store.record_file import (
     StoredRecord,
     parse_record,

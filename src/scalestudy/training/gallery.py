@@ -16,8 +16,7 @@ from scalestudy.data.loader import reader_of
 from scalestudy.data.samples import IGNORE, Indices
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.base import Inference, Trainer
-from scalestudy.store.gallery_record import GalleryRecord, GallerySample
-from scalestudy.store.model_record import ModelRecord
+from scalestudy.store.model_record import GalleryRecord, GallerySample, ModelRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training.reading import read_rows
 from scalestudy.util.errors import UserError

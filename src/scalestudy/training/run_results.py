@@ -20,9 +20,8 @@ from scalestudy.engines.base import Trainer
 from scalestudy.measure.usage import Usage
 from scalestudy.store.model_record import BestRecord, ModelRecord
 from scalestudy.store.record_file import file_checksum
-from scalestudy.store.records import EpochRecord, Result
+from scalestudy.store.records import EpochRecord, GpuUse, Result
 from scalestudy.store.run_folder import RunFolder
-from scalestudy.store.usage import GpuUse
 from scalestudy.training.checkpoint import Position
 from scalestudy.training.evaluation import Chance, Measured
 from scalestudy.training.session import Session

@@ -14,8 +14,7 @@ import synthetic
 from larger_studies import unet
 from one_worker_runs import one, timed
 from scalestudy.features.advise.network import Fabric, KnownNetwork, Link, TimedAllReduce, ring, route_of
-from scalestudy.features.advise.one_worker import jitter_of
-from scalestudy.features.advise.step_model import StepModel, unmeasured_of
+from scalestudy.features.advise.step_model import StepModel, jitter_of, unmeasured_of
 from scalestudy.measure.step_times import StepTimes
 
 STEPS = {

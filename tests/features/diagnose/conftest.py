@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from few_digits import few_digits
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.app.prepare import prepared, with_task_data
 from scalestudy.config.parse import load_study
 from scalestudy.launch.local import points_here

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scalestudy.features.imported.columns import ImportOptions
 from scalestudy.features.imported.gather import Imported, gather
+from scalestudy.features.imported.imported_columns import ImportOptions
 
 Read = Callable[..., Imported]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.features.predict.use_model import export_model, metadata_path, write_gallery
 from scalestudy.store.model_record import ModelRecord

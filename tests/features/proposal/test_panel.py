@@ -1,15 +1,43 @@
 """Panel files: errors are named, shipped files state their source, and all are documented."""
 
+import time
+from dataclasses import replace
 from datetime import date
+from math import prod
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import panels
+import synthetic
 from paths import PROJECT
-from scalestudy.features.proposal.facts import COLUMNS, FACTS
-from scalestudy.features.proposal.page import FIGURES, compose
-from scalestudy.features.proposal.panel import FUNCTIONS, find_panel, parse_panel, shipped_panels
-from scalestudy.features.proposal.subject import RequestOptions
+from scalestudy.analysis.findings import analyse
+from scalestudy.features.proposal.facts import (
+    COLUMNS,
+    FACTS,
+    Missing,
+    RequestOptions,
+    Work,
+    seconds_of,
+    work_of,
+)
+from scalestudy.features.proposal.panel import (
+    FUNCTIONS,
+    ResourceRequest,
+    find_panel,
+    parse_panel,
+    request_blocks,
+    request_of,
+    rounded_up,
+    shipped_panels,
+)
+from scalestudy.features.proposal.proposal_page import FIGURES, compose
+from scalestudy.launch.study_status import study_status
+from scalestudy.plugins.engines import DEFAULT, engine_traits
+from scalestudy.store.records import Cause, Failure
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
 DOCS = (PROJECT / "docs" / "reference" / "panels.md").read_text()
@@ -111,3 +139,213 @@ def test_every_name_that_a_panel_may_use_and_every_panel_is_in_the_documentation
 def test_the_panel_of_the_documentation_works():
     text = DOCS.partition("```jinja\n")[2].partition("```")[0]
     assert not compose(panels.full(), parse_panel(text, "mine.md.j2"), RequestOptions(), panels.WORK).gaps
+
+
+START = 1_700_000_000.0
+
+
+def work(folder: StudyFolder) -> Work:
+    return work_of(folder, study_status(folder))
+
+
+def failed(folder: StudyFolder, workers: int, seconds: float | None) -> RunFolder:
+    """A run with `workers` workers that failed after `seconds`; None if nothing records the time."""
+    point = next(point for point in folder.points() if point.workers == workers)
+    run = folder.new_run(point)
+    run.write_failure(Failure(rank=0, exit_code=1, reason="it failed"))
+    if seconds is not None:
+        run.write_rank(synthetic.rank(workers).model_copy(update={"began": START}))
+        run.write_cause(Cause(rank=0, time=START + seconds, kind="exception"))
+    return run
+
+
+def test_what_ended_without_a_result_is_lost_beside_what_is_finished(tmp_path):
+    runs = synthetic.seeded((1, 2), ("horovod",), seeds=1)
+    folder = synthetic.write(tmp_path / "study", "study", runs)
+    assert work(folder).share == 0.0
+    failed(folder, 2, 1800.0)
+    found = work(folder)
+    assert found.attempts == 1
+    assert abs(found.lost - 2 * 0.5) < 1e-9
+    assert abs(found.useful - sum(r.result.workers * r.result.wall_seconds / 3600 for r in runs)) < 1e-9
+    assert found.share == found.lost / found.useful
+
+
+def test_a_failed_run_whose_time_nobody_knows_is_counted_and_gives_no_share(tmp_path):
+    folder = synthetic.write(tmp_path / "study", "study", synthetic.seeded((1, 2), ("horovod",), seeds=1))
+    failed(folder, 1, None)
+    found = work(folder)
+    assert (found.attempts, found.unknown, found.lost, found.share) == (1, 1, 0.0, None)
+
+
+def test_a_run_that_has_failed_for_good_is_lost_too(tmp_path):
+    folder = synthetic.write(
+        tmp_path / "study", "study", [synthetic.run("native")], synthetic.unfinished()[:1]
+    )
+    assert work(folder).attempts == 1
+
+
+def test_a_rank_records_when_its_process_began():
+    from scalestudy.cluster.placement import Placement
+    from scalestudy.measure.environment import rank_record
+
+    placement = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
+    began = rank_record(placement, engine_traits(DEFAULT), threads=1, devices=[], build={}).began
+    assert began is not None
+    assert began < time.time()
+
+
+def test_a_clock_that_went_back_makes_no_negative_time(tmp_path):
+    folder = synthetic.write(tmp_path / "study", "study", [synthetic.run("native")])
+    assert seconds_of(failed(folder, 1, -5.0)) is None
+
+
+CSC = find_panel("csc")
+
+
+def requested(options=None, work: Work = panels.WORK, panel=CSC, findings=None) -> ResourceRequest:
+    found = request_of(panels.subject(findings or panels.full(), options, work), panel)
+    assert isinstance(found, ResourceRequest)
+    return found
+
+
+def test_it_is_the_product_of_what_it_shows():
+    options = RequestOptions(runs=40, seeds=3, workers=8, charge=0.5, reserve=0.1)
+    found = requested(options)
+    subject = panels.subject(panels.full(), options)
+    factors = [40, 3, subject.hours(subject.row), 8, 1 + 1.5 / 20, 0.5, 1.1]
+    assert found.exact == pytest.approx(prod(factors))
+    assert found.exact <= found.total <= found.exact * 1.01
+    shown = [value for _, value, _ in found.steps]
+    assert shown[:2] == ["40", "3"]
+    assert "× 1.075" in shown
+    assert "× 0.5" in shown
+    assert "× 1.1" in shown
+
+
+def test_everything_that_is_not_said_is_the_studys_or_the_panels():
+    found = requested()
+    assert [origin for _, _, origin in found.steps[:2]] == ["`--runs`", "as in this study"]
+    assert found.unit == "GPU-h"
+    assert requested(RequestOptions(unit="BU")).unit == "BU"
+
+
+def test_a_node_is_charged_whole():
+    device, node = (requested(RequestOptions(workers=8), panel=panel) for panel in (CSC, find_panel("hlrs")))
+    assert node.exact == pytest.approx(device.exact / panels.ON_A_NODE)
+    assert ("Nodes", "2", "horovod on 8 workers (train.batch = per-worker), measured") in node.steps
+
+
+def test_without_knowing_the_nodes_no_nodes_are_requested():
+    found = request_of(panels.subject(panels.small()), find_panel("hlrs"))
+    assert isinstance(found, Missing) and "nodes" in found.why
+
+
+def test_more_epochs_take_longer_by_what_repeats_in_each():
+    subject = panels.subject(panels.full())
+    phases = panels.full().phases[subject.row.key]
+    fixed = phases["start-up"] + phases["compile"] + phases["saving"]
+    once, twice = subject.hours(subject.row), subject.hours(subject.row, epochs=24)
+    assert once == pytest.approx(subject.row.wall_seconds.value / 3600)
+    assert once == pytest.approx(subject.findings.advice.price.seconds.value / 3600)
+    assert twice == pytest.approx(once + (sum(phases.values()) - fixed) / 3600)
+    assert requested(RequestOptions(epochs=24)).exact > requested().exact
+    assert any("24 epochs" in origin for _, _, origin in requested(RequestOptions(epochs=24)).steps)
+
+
+def test_a_loss_that_is_not_known_is_not_counted_and_said():
+    late = requested(work=replace(panels.WORK, unknown=2))
+    assert "Lost work" not in [what for what, _, _ in late.steps]
+    assert any("2 runs ended without a result at an unknown time" in each for each in late.assumed)
+
+
+@pytest.mark.parametrize(("cores", "told_as"), [(1, "a core-hour."), (4, "4 core-hours.")])
+def test_without_gpus_it_says_how_many_core_hours_an_hour_of_a_worker_is(cores, told_as):
+    runs = [
+        replace(run, ranks=tuple(rank.model_copy(update={"cpus": list(range(cores))}) for rank in run.ranks))
+        for run in synthetic.seeded((1, 2, 4), ("horovod",))
+    ]
+    found = requested(findings=analyse("on cores", runs))
+    assert any(each.endswith(f"an hour of a worker is {told_as}") for each in found.assumed)
+
+
+def test_what_was_not_measured_cannot_be_asked_for():
+    with pytest.raises(UserError, match="horovod on 8 workers"):
+        panels.subject(panels.full(), RequestOptions(workers=16))
+    with pytest.raises(UserError, match="mirrored"):
+        panels.subject(panels.full(), RequestOptions(strategy="mirrored"))
+    assert panels.subject(panels.full(), RequestOptions(workers=2)).row.workers == 2
+
+
+def at_chance():
+    """All rows are at chance level."""
+    return analyse(
+        "chance",
+        [
+            synthetic.run("native", workers, seed, metric="accuracy", quality=0.11, chance=0.12)
+            for workers in (1, 2)
+            for seed in range(3)
+        ],
+    )
+
+
+def too_uncertain():
+    """Two workers may be half or twice as fast as one."""
+    throughputs = {1: (100.0, 101.0, 99.0), 2: (150.0, 60.0, 400.0)}
+    return analyse(
+        "uncertain",
+        [
+            synthetic.run("native", workers, seed, throughput=throughput, samples=200_000)
+            for workers, values in throughputs.items()
+            for seed, throughput in enumerate(values)
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("findings", "kind"), [(at_chance(), "nothing-learned"), (too_uncertain(), "uncertain")]
+)
+def test_what_the_study_does_not_advise_is_requested_only_by_name(findings, kind):
+    assert findings.advice.decision.kind == kind
+    found = request_of(panels.subject(findings), CSC)
+    assert isinstance(found, Missing)
+    assert "--workers" in found.remedy
+    by_name = requested(RequestOptions(workers=2), findings=findings)
+    assert by_name.exact > 0
+    objection = panels.subject(findings, RequestOptions(workers=2)).objection
+    assert objection and objection in by_name.doubt
+
+
+def test_a_request_for_what_is_advised_has_no_objection_and_one_for_more_has():
+    choice = panels.full().advice.decision.choice
+    assert panels.subject(panels.full()).row.key == choice
+    assert requested().doubt == requested(RequestOptions(workers=choice.workers)).doubt == ""
+    subject = panels.subject(panels.full(), RequestOptions(workers=8))
+    assert (subject.advised, subject.verdict.kind) == (False, "no-worse")
+    assert "0.7" in requested(RequestOptions(workers=8)).doubt
+
+
+def test_a_strategy_that_is_not_advised_is_requested_only_with_its_workers():
+    findings = analyse("two", synthetic.seeded((1, 2), ("horovod", "mirrored")))
+    other = ({"horovod", "mirrored"} - {findings.advice.decision.choice.strategy}).pop()
+    assert isinstance(request_of(panels.subject(findings, RequestOptions(strategy=other)), CSC), Missing)
+    assert requested(RequestOptions(strategy=other, workers=2), findings=findings).doubt
+
+
+@given(st.floats(1e-9, 1e12))
+def test_a_request_is_rounded_up_by_less_than_a_hundredth(value):
+    found = rounded_up(value)
+    assert value * (1 - 1e-9) <= found <= value * 1.0101
+    assert rounded_up(found) == found
+    assert found < 100 or found == int(found)
+
+
+def test_zero_stays_zero_and_round_numbers_stay_themselves():
+    assert [rounded_up(value) for value in (0.0, 1.0, 0.1, 120.0, 120.5)] == [0.0, 1.0, 0.1, 120.0, 121.0]
+
+
+def test_a_provisional_advice_is_named_beside_its_request():
+    findings = analyse("single runs", synthetic.published())
+    found = requested(findings=findings)
+    assert findings.advice.headline.startswith("Provisionally") and findings.advice.headline in found.doubt
+    assert any(findings.advice.headline in getattr(block, "text", "") for block in request_blocks(found))

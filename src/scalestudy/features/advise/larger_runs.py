@@ -19,13 +19,15 @@ from scalestudy.features.advise.network import (
     network_of,
     route_of,
 )
-from scalestudy.features.advise.one_worker import FEWEST_CALLS, OneWorker, one_worker
 from scalestudy.features.advise.step_model import (
     BACKWARD,
+    FEWEST_CALLS,
     JITTER_UNKNOWN,
+    OneWorker,
     PredictedTraining,
     StepModel,
     Unmeasured,
+    one_worker,
     unmeasured_of,
 )
 from scalestudy.plugins.strategies import references, traits

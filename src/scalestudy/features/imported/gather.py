@@ -12,8 +12,8 @@ from typing import Any
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, Run, key_of_run
-from scalestudy.features.imported.columns import ImportOptions, shown
-from scalestudy.features.imported.table import NUMBERS, UNNAMED, Reading, read_table
+from scalestudy.features.imported.imported_columns import ImportOptions, shown
+from scalestudy.features.imported.imported_table import NUMBERS, UNNAMED, Reading, read_table
 from scalestudy.report.document import Items, Section
 from scalestudy.util.errors import UserError, printable
 

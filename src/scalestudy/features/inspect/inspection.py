@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.images import pictures
 from scalestudy.data.samples import IGNORE, Array, Kind, Ranges, Sample, Size

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.features.predict.image_inputs import ImageItem, files_of
 from scalestudy.features.predict.use_model import computed, device_for

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.app.prepare import prepare_data
 from scalestudy.cluster.worker_environment import own_gpus, process_environment
 from scalestudy.config.objectives import Better, known
@@ -26,8 +26,7 @@ from scalestudy.launch.environments import python_of, starts, variables_of
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.report.details import gallery_document
 from scalestudy.report.write_document import check_page_name, write_document
-from scalestudy.store.gallery_record import GalleryRecord
-from scalestudy.store.model_record import ModelRecord
+from scalestudy.store.model_record import GalleryRecord, ModelRecord
 from scalestudy.store.records import Record
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util import modules

@@ -1,17 +1,24 @@
-"""A review panel's profile: a Jinja template of its page with a TOML header, which users can edit."""
+"""A review panel's profile, and the request for resources in its unit.
+
+A profile is a Jinja template of the page with a TOML header, which users can edit. A request is runs x seeds
+x hours x charge factor, plus lost work, rounded up.
+"""
 
 import re
 from collections.abc import Iterator
 from datetime import date
 from importlib.resources import files
+from math import ceil, floor, isclose, log10
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from scalestudy.config.keys import suggestion
 from scalestudy.config.toml_text import read_text, toml_table
-from scalestudy.features.proposal.facts import FACTS
+from scalestudy.features.proposal.facts import FACTS, NODES, Missing, ProposalSubject, counted
+from scalestudy.report.document import Block, Items, Paragraph, Table, headings_of
+from scalestudy.report.number_format import significant
 from scalestudy.store.record_file import first_error
 from scalestudy.util.errors import UserError
 
@@ -129,3 +136,123 @@ def parse_panel(text: str, file: str) -> Panel:
         close = suggestion(name, known)
         raise refused(f"there is no fact `{name}`" + (f"; did you mean {close}?" if close else ""))
     return panel
+
+
+class ResourceRequest(NamedTuple):
+    """A resource request.
+
+    Attributes:
+        steps: Steps of the arithmetic: quantity, value and source.
+        exact: Exact product, in `unit`.
+        total: Amount to request: `exact`, rounded up.
+        unit: Unit of the panel or of the user's options.
+        assumed: Assumptions, as sentences.
+        doubt: Why the study does not advise the requested row, or not yet; "" if it does.
+    """
+
+    steps: tuple[tuple[str, str, str], ...]
+    exact: float
+    total: float
+    unit: str
+    assumed: tuple[str, ...]
+    doubt: str
+
+
+def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Missing:
+    """Compute a request, or return what is missing for it."""
+    row, options, work = subject.row, subject.options, subject.work
+    if not subject.advised and options.workers is None:
+        return _not_advised(subject)
+    hours, nodes = subject.hours(row, options.epochs), subject.nodes(row)
+    base = nodes if panel.base == "node" else row.workers
+    if base is None:
+        return NODES
+    single = "node" if panel.base == "node" else "worker"
+    seeds, charge = options.seeds or row.runs, options.charge or panel.charge
+    unit, share, measured = options.unit or panel.unit, work.share, subject.epochs(row)
+    useful = options.runs * seeds * hours * base
+    exact = useful * (1 + (share or 0.0)) * charge * (1 + options.reserve)
+    total = rounded_up(exact)
+    origin = f"mean of {counted(row.runs, 'run')} of {counted(measured, 'epoch')}"
+    origin += f", for {counted(options.epochs, 'epoch')}" if options.epochs not in (None, measured) else ""
+    charged = "`--charge`" if options.charge else f"profile of {panel.panel}"
+    runs, lost = counted(work.attempts, "run"), significant(work.lost, 3)
+    steps = [
+        ("Trainings", f"{options.runs:,}", "`--runs`"),
+        ("Seeds of each", f"{seeds:,}", "`--seeds`" if options.seeds else "as in this study"),
+        ("Hours of one", significant(hours), origin),
+        (f"{single.capitalize()}s", f"{base:,}", f"{row.key.label}, measured"),
+        (f"{single.capitalize()}-hours", significant(useful), "the product of these"),
+        (
+            "Lost work",
+            f"× {1 + (share or 0.0):.3f}",
+            f"measured: {runs} without a result, {lost} worker-hours in all",
+        ),
+        ("Charge factor", f"× {charge:g}", f"{unit} an hour of a {single} ({charged})"),
+        ("Reserve", f"× {1 + options.reserve:g}", "`--reserve`"),
+        (f"{unit}, exactly", significant(exact), "the product of these"),
+        (f"{unit}, asked for", significant(total, 3), "rounded up"),
+    ]
+    left_out = (["Lost work"] if share is None else []) + ([] if options.reserve else ["Reserve"])
+    shown = tuple(step for step in steps if step[0] not in left_out)
+    objection, doubt = subject.objection, subject.doubt
+    doubt = doubt and f"The study's advice is not settled: {doubt}"
+    doubt = f"The study does not advise this: {objection}." if objection else doubt
+    return ResourceRequest(shown, exact, total, unit, _assumed(subject, share), doubt)
+
+
+def _not_advised(subject: ProposalSubject) -> Missing:
+    advice, choice = subject.findings.advice, subject.findings.advice.decision.choice
+    if choice is not None:
+        why = f"the study advises {choice.label}, and {subject.row.strategy} is asked for"
+        return Missing(why, "Name its workers, or no strategy: `--workers N`.")
+    why = advice.headline.rstrip(".")
+    return Missing(f"{why[0].lower()}{why[1:]}", "To request it all the same, name it: `--workers N`.")
+
+
+def rounded_up(value: float) -> float:
+    """Round up to three significant digits. The result is a whole number from 100 on."""
+    if value <= 0:
+        return 0.0
+    unit = 10.0 ** (floor(log10(value)) - 2)
+    steps = value / unit
+    # Rounding errors must not raise a value that already has three significant digits.
+    whole = round(steps) if isclose(steps, round(steps), rel_tol=1e-12) else ceil(steps)
+    return float(f"{whole * unit:.12g}")
+
+
+def request_blocks(request: ResourceRequest) -> tuple[Block, ...]:
+    """Return the request for a page: the total, its arithmetic and its assumptions."""
+    headings = headings_of("Quantity:", "Value", "From:")
+    caption = "How the request is computed (from unrounded values)."
+    return (
+        Paragraph(f"We request {significant(request.total, 3)} {request.unit}."),
+        *([Paragraph(request.doubt)] if request.doubt else []),
+        Table(headings, request.steps, caption, name="request"),
+        Items(request.assumed),
+    )
+
+
+def _assumed(subject: ProposalSubject, share: float | None) -> tuple[str, ...]:
+    row, options = subject.row, subject.options
+    samples = subject.runs(row)[0].training_samples
+    batch = f", a global batch of {row.global_batch:,}" if row.global_batch else ""
+    sentences = [
+        "An hour counts from the start of the processes to the result: start-up, compilation, evaluation and"
+        " saving are in it, queues and what a job does before are not.",
+        f"Every training is as large as those measured: {samples:,} samples{batch}.",
+    ]
+    ranks = subject.ranks(row)
+    if ranks and not any(rank.device_uuids for rank in ranks):
+        granted = {len(rank.cpus) for rank in ranks}
+        cores = granted.pop() if len(granted) == 1 else 0
+        hour = f"{cores} core-hours" if cores > 1 else "a core-hour" if cores else "one of all its cores"
+        sentences.append(f"The runs computed on processors, without GPUs: an hour of a worker is {hour}.")
+    if options.epochs and options.epochs != subject.epochs(row):
+        sentences.append(
+            "Time grows with epochs as the measured ones' did; what does not repeat in each is counted once."
+        )
+    if share is None:
+        runs = counted(subject.work.unknown, "run")
+        sentences.append(f"{runs} ended without a result at an unknown time: no loss is counted.")
+    return tuple(sentences)

@@ -18,8 +18,8 @@ from statistics import fmean
 from scalestudy.analysis.divergence import failures
 from scalestudy.analysis.findings import runs_of
 from scalestudy.analysis.runs import Run, sense_of
-from scalestudy.app.listener import Listener
-from scalestudy.app.run import run_points
+from scalestudy.app.follow import Listener
+from scalestudy.app.run_study import run_points
 from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.config.file import SweepSettings, study_toml
 from scalestudy.config.objectives import gain

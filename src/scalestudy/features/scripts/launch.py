@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scalestudy.app.one_point import one_point_study
+from scalestudy.app.small_studies import one_point_study
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.worker_environment import for_instances, library_changes, process_environment
 from scalestudy.config.expand import RunOrder

@@ -7,8 +7,8 @@ import pytest
 import synthetic
 from larger_studies import evenly, on_gpu, unet
 from scalestudy.analysis.findings import analyse
+from scalestudy.features.advise.advice_page import advise_document, advise_json, advise_text, headline
 from scalestudy.features.advise.goals import Goal, answer
-from scalestudy.features.advise.page import advise_document, advise_json, advise_text, headline
 from scalestudy.report.document import Section
 from scalestudy.report.write_document import markdown
 

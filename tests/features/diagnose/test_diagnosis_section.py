@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.diagnose.records import diagnoses, write_diagnosis
-from scalestudy.features.diagnose.section import (
+from scalestudy.features.diagnose.decomposition import diagnoses, write_diagnosis
+from scalestudy.features.diagnose.diagnosis_section import (
     StoredDiagnosis,
     bars,
     diagnosis_section,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scalestudy.app import first_study as module
-from scalestudy.app.first_study import first_study
+from scalestudy.app import small_studies as module
+from scalestudy.app.small_studies import first_study
 from scalestudy.config.expand import expand
 from scalestudy.config.file import Study
 from scalestudy.config.parse import parse_study

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from scalestudy.analysis.runs import Run, RunSource
 from scalestudy.config.objectives import known
-from scalestudy.features.imported.columns import (
+from scalestudy.features.imported.imported_columns import (
     TIMES,
     ImportedColumn,
     ImportOptions,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.features.imported.columns import (
+from scalestudy.features.imported.imported_columns import (
     NAMES,
     ImportedColumn,
     find_columns,

@@ -1,24 +1,119 @@
-"""Make a study of one point from the options of `scalestudy train`."""
+"""Studies without a study file: the first study that `init` writes for this machine, and that of `train`."""
 
 import os
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from scalestudy.config import keys
+from scalestudy.config.catalog import PREFIX, TASKS, has_name, task_defaults
 from scalestudy.config.file import Study
 from scalestudy.config.parse import study_of
+from scalestudy.config.settings import DataSettings
+from scalestudy.config.toml_text import toml_line
 from scalestudy.data.sources import named_source
+from scalestudy.data.sources.locate import find_source
+from scalestudy.plugins.engines import DEFAULT, engine_of_script, engine_traits, installed_engine
 from scalestudy.util.errors import UserError
+
+MOST_WORKERS = 8
+"""A larger first study would take longer and show little more."""
+DIGITS = "digits"
+"""Learned within seconds, by steps that are long enough for two workers to divide them."""
+SMALL_TASKS = {"classes": ("cnn", [64, 64], 32), "masks": ("unet", [128, 128], 8)}
+"""Task, image size and batch size for each kind of data: small enough for minutes on two cores."""
+
+
+@dataclass(frozen=True)
+class FirstStudy:
+    """The text of a first study, and a sentence with its number of points and its resources."""
+
+    text: str
+    summary: str
+
+
+def first_study(
+    task: str | None, source: str | None = None, *, gpus: int, cores: int, folder: Path = Path()
+) -> FirstStudy:
+    """Make a study for this machine.
+
+    Args:
+        task: Its task; None for one that suits the data.
+        source: Its data; None for the task's own, or for digits if there is no task.
+        gpus: Usable GPUs; if there are any, they are the workers.
+        cores: Usable cores.
+        folder: Folder of the study file.
+
+    Raises:
+        UserError: The source is missing, or neither images with classes nor images with masks.
+    """
+    data, train = [], []
+    if task is None:
+        task, size, batch = _task_for(source, folder)
+        source = source or DIGITS
+        data = [f"{toml_line('image_size', size)}  # height, width; small, for a study of minutes"]
+        train = ["epochs = 10", toml_line("batch_size", batch)]
+    workers = [count for count in (1, 2, 4, MOST_WORKERS) if count <= (gpus or cores)]
+    engine = _engine_of(task, folder) or installed_engine()
+    strategy = engine_traits(engine).default_strategy
+    lines = [
+        "# What is trained: a name, or the path of your own Python file.",
+        f"# Names: {', '.join([*TASKS.names(), f'{PREFIX}EfficientNetV2B0'])}",
+        toml_line("task", task),
+        *([toml_line("engine", engine)] if engine != DEFAULT else []),
+        "",
+        "[data]",
+        f"{toml_line('source', source)}  # `scalestudy data show FILE` says what it holds"
+        if source
+        else '# source = "FOLDER"  # images; without it, the data of the task',
+        *data,
+        "",
+        "[train]",
+        *train,
+        'batch = "global"  # all workers together: as many updates on any number of workers',
+        "",
+        "[launch]",
+        '# device = "cpu"  # default: GPUs if there are any',
+        "",
+        "# Each combination of these values is a point, which is trained and measured.",
+        "[sweep]",
+        f"{toml_line('strategy', [strategy])}  # `scalestudy check --strategies` lists all",
+        toml_line("workers", workers),
+        f"{toml_line('seed', [0, 1, 2])}  # repetitions, for confidence intervals",
+        "# Any key may have a list of values here: learning_rate = [0.001, 0.01]",
+        "",
+        "# All keys, with their defaults: docs/reference/study-file.md",
+    ]
+    what = f"{gpus} GPU{'s' * (gpus != 1)}" if gpus else f"{cores} core{'s' * (cores != 1)}"
+    return FirstStudy("\n".join(lines) + "\n", f"{3 * len(workers)} points on {what}")
+
+
+def _task_for(source: str | None, folder: Path) -> tuple[str, list[int], int]:
+    if source is None:
+        return "cnn", [24, 24], 128
+    kind = find_source(DataSettings(source=source), base=folder).kind
+    if kind not in SMALL_TASKS:
+        expected, action = "images with classes or masks", "Write a task file, and name it with --task."
+        raise UserError(expected, f"{source}, read by code of its own", action)
+    return SMALL_TASKS[kind]
+
+
+def _engine_of(task: str, folder: Path) -> str | None:
+    """Engine that a task names or imports, unless it is the default one; a path is relative to `folder`."""
+    brought = task_defaults(task if has_name(task) else str(folder / task))
+    imported = engine_of_script(brought.file, {}).name
+    return brought.engine or (imported if imported != DEFAULT else None)
+
 
 HIDDEN = ("data.source", "data.seed", "launch.on", "launch.site")
 """Keys that have their own options, or that do not apply to a single run on this machine."""
 
 
-def options() -> Iterable[str]:
+def train_options() -> Iterable[str]:
     """One line for every key of a study file that is an option: its name, values and meaning."""
     for section, model in keys.SECTIONS.items():
         for key, field in model.model_fields.items():

@@ -9,10 +9,9 @@ import pytest
 import panels
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.proposal.facts import BASELINE, FACTS, OWN_CORES
-from scalestudy.features.proposal.page import MISSING, ProposalPage, _doublings, compose, doublings
+from scalestudy.features.proposal.facts import BASELINE, FACTS, OWN_CORES, RequestOptions
 from scalestudy.features.proposal.panel import find_panel, shipped_panels
-from scalestudy.features.proposal.subject import RequestOptions
+from scalestudy.features.proposal.proposal_page import MISSING, ProposalPage, _doublings, compose, doublings
 from scalestudy.report.document import Document, Drawing, Folded, Items, Paragraph, Section, Table
 from scalestudy.report.number_format import with_ends
 from scalestudy.report.write_document import markdown

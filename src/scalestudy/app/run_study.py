@@ -7,11 +7,10 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 
-from scalestudy.app.follow import drive, follow, stay, with_turns
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener, drive, follow, stay, with_turns
 from scalestudy.app.result import StudyResult
 from scalestudy.app.survey import Request, Survey, survey
-from scalestudy.app.weights import check_task_files
+from scalestudy.app.task_checks import check_task_files
 from scalestudy.config.expand import RunOrder
 from scalestudy.config.point import Point
 from scalestudy.launch.launcher import Note, Options, Overview, Step, Submitted

@@ -8,7 +8,7 @@ import synthetic
 from elsewhere import foreign
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.comparison import Side, compare
-from scalestudy.features.compare.page import (
+from scalestudy.features.compare.comparison_page import (
     COLUMNS,
     compare_csv,
     compare_document,

@@ -6,18 +6,98 @@ from dataclasses import replace
 
 import pytest
 
-from scalestudy.analysis.findings import read_study
-from scalestudy.app.listener import Listener
-from scalestudy.features.diagnose import run
-from scalestudy.features.diagnose.records import ALONE, JOINED, Ablation, diagnoses
-from scalestudy.features.diagnose.run import TURNS, plan
-from scalestudy.features.diagnose.section import suggestions
+from scalestudy.analysis.findings import analyse, read_study
+from scalestudy.app.follow import Listener
+from scalestudy.features.diagnose import rounds
+from scalestudy.features.diagnose.ablation import ALONE, JOINED, Ablation
+from scalestudy.features.diagnose.decomposition import diagnoses
+from scalestudy.features.diagnose.diagnosis_section import suggestions
+from scalestudy.features.diagnose.rounds import TURNS, choose_point, named_point, plan
 from scalestudy.launch import worker_processes as workers
 from scalestudy.launch.worker_processes import worker_command
 from scalestudy.report.formats import sections
 from scalestudy.store.record_file import read_record
-from scalestudy.util.errors import RunError
+from scalestudy.util.errors import RunError, UserError
+from synthetic import run
 from synthetic_diagnosis import point
+
+NOTHING = analyse("made", ())
+
+
+def points(*counts, seeds=(0,)):
+    return [
+        point(workers=count, seed=seed, name=f"horovod-w{count}-s{seed}")
+        for count in counts
+        for seed in seeds
+    ]
+
+
+def findings(throughputs):
+    """Findings of a study with these throughputs by number of workers."""
+    runs = [
+        run("horovod", workers, seed, throughput=speed + 0.1 * seed, samples=200_000)
+        for workers, speed in throughputs.items()
+        for seed in (0, 1)
+    ]
+    return analyse("made", runs)
+
+
+def test_the_next_larger_count_than_is_advised_says_what_more_would_cost():
+    measured = findings({1: 100.0, 2: 195.0, 4: 380.0, 8: 400.0, 16: 410.0})
+    assert measured.advice.choice.workers == 4
+    found, why = choose_point(points(1, 2, 4, 8, 16, seeds=(0, 1)), measured)
+    assert (found.workers, found.seed) == (8, 0)
+    assert why == "the next larger count than is advised (horovod on 4 workers)"
+
+
+def test_beyond_the_advised_count_the_largest_measured_one_is_taken():
+    found, why = choose_point(points(1, 2, 4), findings({1: 100.0, 2: 195.0, 4: 380.0}))
+    assert found.workers == 4
+    assert why == "the largest that the study has measured"
+
+
+def test_without_runs_the_largest_point_is_taken():
+    found, why = choose_point(points(1, 2, 4), NOTHING)
+    assert found.workers == 4
+    assert why == "the largest of the study"
+
+
+def test_points_whose_times_say_nothing_are_not_chosen():
+    crowded = point(workers=8, name="crowded").on(oversubscribed="8 workers on 2 cores")
+    found, _ = choose_point([*points(1, 2), crowded], NOTHING)
+    assert found.workers == 2
+    with pytest.raises(UserError, match="several workers"):
+        choose_point([*points(1), crowded], NOTHING)
+
+
+def test_a_named_point_is_taken_and_an_unknown_one_told_which_there_are():
+    assert named_point(points(1, 2), "horovod-w2-s0").workers == 2
+    with pytest.raises(UserError, match="horovod-w2-s0"):
+        named_point(points(1, 2), "horovod-w3-s0")
+
+
+def test_one_worker_loses_nothing_and_virtual_workers_no_time():
+    with pytest.raises(UserError, match="several workers"):
+        named_point(points(1, 2), "horovod-w1-s0")
+    virtual = point(name="virtual-w2-s0", strategy="virtual").on(implementation="virtual")
+    with pytest.raises(UserError, match="at the same time"):
+        named_point([virtual], "virtual-w2-s0")
+
+
+def test_a_point_is_diagnosed_with_the_data_of_a_run_that_reads_the_same(begun_study):
+    planned = plan(begun_study(), "mirrored-w2-s0")
+    assert (planned.point.workers, planned.why) == (2, "")
+    assert planned.point.needed_files().prepared
+
+
+def test_a_folder_without_a_run_is_told_to_run_first(begun_study):
+    with pytest.raises(UserError, match="a run on the data of mirrored-w2-s0"):
+        plan(begun_study(run=False), None)
+
+
+def test_a_queues_point_is_refused(begun_study):
+    with pytest.raises(UserError, match="run on this machine"):
+        plan(begun_study(on="slurm"), None)
 
 
 class Recorder(Listener):
@@ -45,7 +125,7 @@ def commands(monkeypatch):
         seen.append(made)
         return replace(made, arguments=[sys.executable, "-c", "raise SystemExit(3)"])
 
-    for module in (run, workers):
+    for module in (rounds, workers):
         monkeypatch.setattr(module, "worker_command", command)
     monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
     monkeypatch.setenv("SCALESTUDY_NETWORK", "shared")
@@ -54,7 +134,7 @@ def commands(monkeypatch):
 
 def test_an_ablation_that_fails_is_named_with_its_log(commands, tmp_path):
     with pytest.raises(RunError, match=r"of joined: .*exit code 3.*round-1/joined/logs/rank-"):
-        run.measure_rounds(point(), tmp_path, Listener(), rounds=2, seconds=0.9)
+        rounds.measure_rounds(point(), tmp_path, Listener(), rounds=2, seconds=0.9)
     assert len(commands) == 2
     ablation = read_record(tmp_path / "round-1" / "joined" / "ablation.json", Ablation).record
     assert ablation.blocks == JOINED * TURNS
@@ -65,9 +145,9 @@ def test_an_ablation_that_fails_is_named_with_its_log(commands, tmp_path):
 def test_workers_apart_have_the_ranks_cores_and_only_the_first_measures_alone(
     commands, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(run, "_joined", lambda place, folder, ablation, on_blocks: ())
+    monkeypatch.setattr(rounds, "_joined", lambda place, folder, ablation, on_blocks: ())
     with pytest.raises(RunError, match="worker-"):
-        run.measure_rounds(point(), tmp_path, Listener(), rounds=1, seconds=0.3)
+        rounds.measure_rounds(point(), tmp_path, Listener(), rounds=1, seconds=0.3)
     first, second = (
         read_record(tmp_path / "round-1" / name / "ablation.json", Ablation).record
         for name in ("worker-0", "worker-1")
@@ -91,10 +171,10 @@ def test_progress_counts_blocks_and_each_round_but_the_last_says_how_long_the_ot
         on_blocks(12)
         return ()
 
-    monkeypatch.setattr(run, "_joined", joined)
-    monkeypatch.setattr(run, "_apart", apart)
+    monkeypatch.setattr(rounds, "_joined", joined)
+    monkeypatch.setattr(rounds, "_apart", apart)
     listener = Recorder()
-    assert len(run.measure_rounds(point(), tmp_path, listener, rounds=3, seconds=0.3)) == 3
+    assert len(rounds.measure_rounds(point(), tmp_path, listener, rounds=3, seconds=0.3)) == 3
     assert listener.amounts == [9, 21, 33, 42, 51, 63]
     assert listener.total == 63
     assert len(listener.notes) == 2
@@ -106,7 +186,7 @@ def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(begun_study, m
     folder = begun_study("slow_loader.py")
     planned = plan(folder, None)
     assert planned.point.name == "mirrored-w2-s0"
-    found = run.diagnose(planned, listener := Recorder(), rounds=1, seconds=0.2)
+    found = rounds.diagnose(planned, listener := Recorder(), rounds=1, seconds=0.2)
     assert sum(part.share.value for part in found.parts) == pytest.approx(1 - found.efficiency.value)
     assert [rank.rank for rank in found.ranks] == [0, 1]
     assert found.input.value > 0.2

@@ -16,19 +16,16 @@ from scalestudy.features.proposal.facts import (
     OWN_CORES,
     REPEATED,
     Missing,
-    gib,
-    unit_of,
-)
-from scalestudy.features.proposal.panel import Panel, find_panel
-from scalestudy.features.proposal.request import request_blocks, request_of
-from scalestudy.features.proposal.subject import (
     ProposalSubject,
     RequestOptions,
     Work,
     counted,
+    gib,
     subject_of,
+    unit_of,
     work_of,
 )
+from scalestudy.features.proposal.panel import Panel, find_panel, request_blocks, request_of
 from scalestudy.launch.study_status import study_status
 from scalestudy.report.against_workers import efficiency, speedup
 from scalestudy.report.document import (

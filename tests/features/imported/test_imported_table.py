@@ -7,8 +7,8 @@ import pytest
 
 from published import TABLES, column
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.imported.columns import LogName, parse_name
 from scalestudy.features.imported.gather import gather
+from scalestudy.features.imported.imported_columns import LogName, parse_name
 from scalestudy.report.formats import to_json
 from scalestudy.util.errors import UserError
 

@@ -1,21 +1,85 @@
-"""Fetch a task's weights before its first run, by building its model once."""
+"""Checks of a task before its points start: settings that fit its data, its file, and its weights."""
 
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.config.catalog import is_ours, task_file
+from scalestudy.config.file import Study
+from scalestudy.config.formula import called
+from scalestudy.config.objectives import (
+    METRICS,
+    loss_terms,
+    metric_key,
+    metric_term,
+    refuse_unfit,
+    refuse_unweighted,
+)
+from scalestudy.config.point import Point
+from scalestudy.data.sources.locate import cache_folder
 from scalestudy.launch.environments import build_task, starts
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import UserError
 
-if TYPE_CHECKING:
-    from scalestudy.config.point import Point
+
+def refuse_unusable(point: Point, study: Study, base: Path, *, classes: int | None = None) -> None:
+    """Refuse settings that cannot work.
+
+    Args:
+        point: The point.
+        study: Its study.
+        base: Folder that paths are relative to.
+        classes: Number of classes of its data; None if they are not prepared.
+
+    Raises:
+        UserError: Names the key, its line, and a remedy.
+    """
+    train, place = point.train, study.place
+    if train.metrics:
+        refuse_unfit(map(metric_term, train.metrics), classes, place.of("train.metrics"))
+    weights = train.class_weights
+    if train.loss and weights:
+        refuse_unweighted(loss_terms(train.loss), place.of("train.loss"))
+    if isinstance(weights, tuple) and (not any(weights) or (classes and len(weights) != classes)):
+        raise UserError(
+            f"{classes} class weights, some above 0, one for each class" if classes else "weights above 0",
+            f"{list(weights)}{place.of('train.class_weights')}",
+            'Correct class_weights under [train], or write "balanced".',
+        )
+    metrics, wanted = _metric_names(train.metrics or study.brought.metrics), train.keep_best
+    # A metric may have further values, such as one for each class: iou_background.
+    beside = any(wanted.startswith(f"{metric}_") for metric in metrics)
+    if metrics and not beside and wanted not in (*metrics, "quality", "loss", "none"):
+        raise UserError(
+            f"keep_best to name a metric ({', '.join(metrics)}), quality, loss or none",
+            f"{wanted!r}{place.of('train.keep_best')}",
+            "Correct keep_best under [train].",
+        )
+    if train.weights not in (None, "none", "imagenet") and not Path(train.weights).is_file():
+        raise UserError(
+            'a file of weights, "imagenet" or "none" as weights',
+            f"{train.weights}, which is no file{place.of('train.weights')}",
+            "Correct the path. It is relative to the study file.",
+        )
+    cache = cache_folder(point.data.cache, base).absolute()
+    there = next(path for path in (cache, *cache.parents) if path.exists())
+    on_disk = there.is_dir() and os.statvfs(there).f_blocks > 0  # /proc has no blocks
+    if not on_disk or not os.access(there, os.W_OK | os.X_OK):
+        why = "not writable" if on_disk else "no folder on a disk"
+        raise UserError(
+            "a writable folder for prepared data as data.cache",
+            f"{cache}: {there} is {why}{place.of('data.cache')}",
+            'Name another folder under [data]: cache = "PATH".',
+        )
 
 
-def fetch_weights(point: "Point", prepared: str, listener: Listener, *, again: bool = False) -> None:
+def _metric_names(texts: Iterable[str]) -> list[str]:
+    return [metric_key(metric_term(text)) if called(text) in METRICS else text for text in texts]
+
+
+def fetch_weights(point: Point, prepared: str, listener: Listener, *, again: bool = False) -> None:
     """Build a point's model once, to download pretrained weights, unless its task is built in and has none.
 
     Without the framework, this is only noted: weights may have been fetched on another machine. The model is
@@ -41,7 +105,7 @@ def fetch_weights(point: "Point", prepared: str, listener: Listener, *, again: b
     stamp.touch()
 
 
-def check_task_files(points: "Iterable[Point]", listener: Listener) -> None:
+def check_task_files(points: Iterable[Point], listener: Listener) -> None:
     """Import the task files of points, and check what needs no data; nothing is built, fetched or written.
 
     Points with their data were tried with them. Without the framework nothing is checked.
@@ -61,7 +125,7 @@ def check_task_files(points: "Iterable[Point]", listener: Listener) -> None:
             _build(point)
 
 
-def refuse_missing_weights(point: "Point", prepared: str, command: str, listener: Listener) -> None:
+def refuse_missing_weights(point: Point, prepared: str, command: str, listener: Listener) -> None:
     """Refuse a task whose model was never built here: jobs do not download weights, and they may be missing.
 
     Without the framework, this is only noted.
@@ -79,12 +143,12 @@ def refuse_missing_weights(point: "Point", prepared: str, command: str, listener
     )
 
 
-def _build(point: "Point", **more: str) -> tuple[str, ...]:
+def _build(point: Point, **more: str) -> tuple[str, ...]:
     asked: dict[str, Any] = {**more, "train": point.train.model_dump(mode="json"), "engine": point.engine}
     return build_task(point.task, asked, point.launch.progress_timeout, point.environment)
 
 
-def _cannot_build(point: "Point", listener: Listener) -> bool:
+def _cannot_build(point: Point, listener: Listener) -> bool:
     if _is_here(point):
         return False
     label = engine_traits(point.engine).label
@@ -95,13 +159,13 @@ def _cannot_build(point: "Point", listener: Listener) -> bool:
     return True
 
 
-def _is_here(point: "Point") -> bool:
+def _is_here(point: Point) -> bool:
     if point.environment:
         return starts(point.environment)
     return engine_traits(point.engine).missing_software() is None
 
 
-def _stamp(point: "Point", prepared: str) -> Path | None:
+def _stamp(point: Point, prepared: str) -> Path | None:
     """File whose presence means: built, with this task file, for such data, and this folder of weights.
 
     None for built-in tasks that start without weights: they need not be built in advance.

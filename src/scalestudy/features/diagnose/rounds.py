@@ -10,21 +10,18 @@ from typing import NamedTuple
 
 from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.analysis.runs import Key, key_of
-from scalestudy.app.listener import Listener
+from scalestudy.app.follow import Listener
 from scalestudy.cluster.worker_environment import assignment
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DEFAULT_LAUNCHER
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.features.diagnose.decomposition import decompose, round_times
-from scalestudy.features.diagnose.records import (
-    ABLATION,
-    ALONE,
-    JOINED,
-    Ablation,
-    AblationTimes,
+from scalestudy.features.diagnose.ablation import ABLATION, ALONE, JOINED, Ablation, AblationTimes
+from scalestudy.features.diagnose.decomposition import (
     Diagnosis,
     DiagnosisTerms,
+    decompose,
     diagnosis_folder,
+    round_times,
     write_diagnosis,
 )
 from scalestudy.hardware import cores, devices

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.app.follow import stay
-from scalestudy.app.listener import Listener
-from scalestudy.app.run import Interrupted, run_study, submit_study
+from scalestudy.app.follow import Listener, stay
+from scalestudy.app.run_study import Interrupted, run_study, submit_study
 from scalestudy.app.survey import Request, request_of
 from scalestudy.launch.launcher import Moved, Note, Options, Overview
 from scalestudy.launch.queue.scheduler import JobView, QueueRefused

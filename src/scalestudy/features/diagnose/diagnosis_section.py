@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from scalestudy.analysis.runs import key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
-from scalestudy.features.diagnose.decomposition import slow_rank
-from scalestudy.features.diagnose.records import (
+from scalestudy.features.diagnose.decomposition import (
     Diagnosis,
     IntervalRecord,
     LostPart,
     PartName,
     diagnoses,
     digest_of,
+    slow_rank,
 )
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import (
