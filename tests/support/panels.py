@@ -5,10 +5,9 @@ from functools import cache
 import synthetic
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Run
-from scalestudy.features.proposal.facts import ProposalSubject, RequestOptions, Work, subject_of
+from scalestudy.features.proposal.facts import ProposalSubject, RequestOptions, subject_of
 from scalestudy.store.records import GpuUse, NodeUse
 
-WORK = Work(useful=20.0, lost=1.5, attempts=2, unknown=0)
 ON_A_NODE = 4
 
 
@@ -76,8 +75,8 @@ def nothing() -> Findings:
     return analyse("nothing", [], synthetic.unfinished())
 
 
-def subject(findings: Findings, options: RequestOptions | None = None, work: Work = WORK) -> ProposalSubject:
+def subject(findings: Findings, options: RequestOptions | None = None) -> ProposalSubject:
     """The subject of the proposal page."""
-    found = subject_of(findings, options or RequestOptions(), work)
+    found = subject_of(findings, options or RequestOptions())
     assert found is not None
     return found

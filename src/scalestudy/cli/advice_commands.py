@@ -64,7 +64,7 @@ def advise(
         option(
             "Maximum number of workers to consider.",
             "N",
-            "4 times the largest measured, or with --network 4,096 or a fixed global batch",
+            "with --network 4,096 or a fixed global batch",
         ),
     ] = None,
     target_quality: Annotated[

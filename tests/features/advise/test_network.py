@@ -29,32 +29,33 @@ def fabric(nodes, local):
     return Fabric(nodes, local, CARD, NVLINK)
 
 
-def test_a_ring_takes_two_steps_less_than_twice_the_ranks_of_an_nth_each():
-    assert ring(8e6, 4, fabric(4, 1)) == pytest.approx(6 * (10e-6 + 2e6 / 10e9))
+SLOW = Fabric(4, 1, Link(0.0, 1e12, 2.5e-3), NVLINK)
 
 
-def test_within_a_node_its_own_links_count_and_across_nodes_the_slower_ones():
-    assert ring(8e6, 4, fabric(1, 4)) == pytest.approx(6 * (2e-6 + 2e6 / 100e9))
-    assert ring(8e6, 8, fabric(2, 4)) == pytest.approx(14 * (10e-6 + 1e6 / 10e9))
-
-
-def test_a_trees_latency_grows_with_the_logarithm_and_a_rings_with_the_ranks():
-    small = 4.0
-    assert tree(small, 1024, fabric(1024, 1)) == pytest.approx(2 * 10 * 10e-6, rel=1e-3)
-    assert ring(small, 1024, fabric(1024, 1)) == pytest.approx(2 * 1023 * 10e-6, rel=1e-3)
-    assert tree(small, 1024, fabric(128, 8)) == pytest.approx(2 * (7 * 10e-6 + 3 * 2e-6), rel=1e-3)
+@pytest.mark.parametrize(
+    ("algorithm", "size", "ranks", "links", "expected"),
+    [
+        # Two steps less than twice the ranks, of an n-th each, over the slowest link in use.
+        (ring, 8e6, 4, fabric(4, 1), 6 * (10e-6 + 2e6 / 10e9)),
+        (ring, 8e6, 4, fabric(1, 4), 6 * (2e-6 + 2e6 / 100e9)),
+        (ring, 8e6, 8, fabric(2, 4), 14 * (10e-6 + 1e6 / 10e9)),
+        # A tree's latency grows with the logarithm, a ring's with the ranks.
+        (tree, 4.0, 1024, fabric(1024, 1), 2 * 10 * 10e-6),
+        (ring, 4.0, 1024, fabric(1024, 1), 2 * 1023 * 10e-6),
+        (tree, 4.0, 1024, fabric(128, 8), 2 * (7 * 10e-6 + 3 * 2e-6)),
+        # What does not grow with the ranks is paid once.
+        (ring, 0.0, 4, SLOW, 2.5e-3),
+        (tree, 0.0, 4, SLOW, 2.5e-3),
+    ],
+)
+def test_the_time_of_an_all_reduce(algorithm, size, ranks, links, expected):
+    assert algorithm(size, ranks, links) == pytest.approx(expected, rel=1e-3)
 
 
 def test_the_quicker_of_ring_and_tree_is_the_ring_for_few_ranks_and_the_tree_for_many():
-    size = 100e6
-    assert ring_or_tree(size, 4, fabric(4, 1)) == ring(size, 4, fabric(4, 1))
-    assert ring_or_tree(size, 4096, fabric(4096, 1)) == tree(size, 4096, fabric(4096, 1))
-
-
-def test_what_does_not_grow_with_the_ranks_is_paid_once():
-    slow = Fabric(4, 1, Link(0.0, 1e12, 2.5e-3), NVLINK)
-    assert ring(0.0, 4, slow) == pytest.approx(2.5e-3)
-    assert tree(0.0, 4, slow) == pytest.approx(2.5e-3)
+    for ranks, quicker in ((4, ring), (4096, tree)):
+        links = fabric(ranks, 1)
+        assert ring_or_tree(100e6, ranks, links) == quicker(100e6, ranks, links)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -111,14 +112,18 @@ def test_two_numbers_of_ranks_tell_latency_from_overhead():
     assert back.overhead == pytest.approx(2.5e-3, rel=1e-3)
 
 
-def test_one_size_and_one_rank_tell_nothing():
-    assert fit_link([TimedAllReduce("made", 4, 4, 1024, 1e-3)], "") is None
-    assert fit_link([TimedAllReduce("made", 1, 1, size, 1e-3) for size in SIZES], "") is None
-    assert fit_link([], "") is None
-
-
-def test_times_that_do_not_grow_with_the_size_tell_no_bandwidth():
-    assert fit_link([TimedAllReduce("made", 2, 2, size, 1 / size) for size in SIZES], "") is None
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [TimedAllReduce("made", 4, 4, 1024, 1e-3)],
+        [TimedAllReduce("made", 1, 1, size, 1e-3) for size in SIZES],
+        [TimedAllReduce("made", 2, 2, size, 1 / size) for size in SIZES],
+    ],
+    ids=["none", "one size", "one rank", "times that do not grow"],
+)
+def test_these_timings_tell_nothing(rows):
+    assert fit_link(rows, "") is None
 
 
 def test_sizes_near_the_messages_that_matter_count_more():

@@ -65,39 +65,39 @@ def test_one_worker_takes_what_it_took():
     assert (found.updates, found.global_batch) == (20, 10)
 
 
-def test_with_a_batch_of_its_own_every_worker_computes_as_before_and_there_are_fewer_steps():
-    found = trained(EXACT, 5)
-    exchange = 8 * 0.01 + 8 / 5 * 1e6 / 100e6
-    assert (found.updates, found.global_batch) == (4, 50)
-    assert seconds(found.seconds) == pytest.approx(4 * (1.0 + exchange) + 3)
+SPLIT = replace(EXACT, per_worker_rule=False)
+EXCHANGE = 8 * 0.01 + 8 / 5 * 1e6 / 100e6
 
 
-def test_of_one_global_batch_slices_shrink_and_what_is_fixed_stays():
-    found = trained(replace(EXACT, per_worker_rule=False), 5)
-    exchange = 8 * 0.01 + 8 / 5 * 1e6 / 100e6
-    assert (found.updates, found.global_batch) == (20, 10)
-    assert seconds(found.seconds) == pytest.approx(20 * (0.2 + 0.8 / 5 + exchange) + 3)
+@pytest.mark.parametrize(
+    ("worker", "updates", "total"),
+    [(EXACT, 4, 4 * (1.0 + EXCHANGE) + 3), (SPLIT, 20, 20 * (0.2 + 0.8 / 5 + EXCHANGE) + 3)],
+)
+def test_a_batch_of_its_own_takes_fewer_steps_and_of_a_global_one_slices_shrink(worker, updates, total):
+    found = trained(worker, 5)
+    assert (found.updates, found.global_batch) == (updates, 200 // updates)
+    assert seconds(found.seconds) == pytest.approx(total)
 
 
-def test_the_largest_slice_decides_where_a_batch_does_not_divide():
-    found = trained(replace(EXACT, per_worker_rule=False), 4)
-    assert seconds(found.step["computing"]) == pytest.approx(0.08 * 10 / 4)
-    assert seconds(found.step["uneven"]) == pytest.approx(0.08 * (3 - 10 / 4))
-
-
-def test_beyond_the_training_set_more_workers_change_no_slice():
-    assert seconds(trained(EXACT, 400).step["uneven"]) == pytest.approx(0.08 * (1 - 100 / 400))
-    assert trained(EXACT, 400).updates == 2
-
-
-def test_waiting_for_input_stays_with_the_sample():
-    found = trained(replace(EXACT, input_share=0.5), 5)
-    assert seconds(found.step["input"]) == pytest.approx(0.5)
-
-
-def test_workers_of_one_node_may_slow_each_other():
-    found = trained(EXACT, 4, replace(NOTHING, contention=exactly(0.1)), per_node=2)
-    assert seconds(found.step["computing"]) == pytest.approx(0.8 * 1.1)
+@pytest.mark.parametrize(
+    ("worker", "workers", "more", "parts"),
+    [
+        (SPLIT, 4, {}, {"computing": 0.08 * 10 / 4, "uneven": 0.08 * (3 - 10 / 4)}),
+        (EXACT, 400, {}, {"uneven": 0.08 * (1 - 100 / 400)}),
+        (replace(EXACT, input_share=0.5), 5, {}, {"input": 0.5}),
+        (
+            EXACT,
+            4,
+            {"terms": replace(NOTHING, contention=exactly(0.1)), "per_node": 2},
+            {"computing": 0.8 * 1.1},
+        ),
+    ],
+    ids=["largest slice", "more workers than samples", "input of each sample", "workers of a node"],
+)
+def test_the_parts_of_a_step(worker, workers, more, parts):
+    found = trained(worker, workers, **more)
+    assert {name: seconds(found.step[name]) for name in parts} == pytest.approx(parts)
+    assert workers < 400 or found.updates == 2
 
 
 def test_the_slowest_of_more_workers_is_slower():
@@ -133,27 +133,26 @@ def test_buckets_are_ready_by_their_work_and_by_their_bytes_where_that_is_not_kn
     assert ready_shares([0, 0], [0, 0]) == [1.0, 1.0]
 
 
-def test_one_bucket_hides_nothing():
-    assert exposed([2.0], [1.0], 5.0) == 2.0
-
-
-def test_a_bucket_waits_for_its_gradients_and_for_the_bucket_before_it():
-    # Ready at 1 and 4; summed from 1 to 3 and from 4 to 6; the backward pass ends at 4.
-    assert exposed([2.0, 2.0], [0.25, 1.0], 4.0) == pytest.approx(2.0)
-    # The first sum runs until 6, so the second ends at 8.
-    assert exposed([5.0, 2.0], [0.25, 1.0], 4.0) == pytest.approx(4.0)
-
-
-def test_buckets_that_are_ready_together_negotiate_once():
-    # Both are ready when the first sum starts: one negotiation. The second is ready later: two.
-    assert exposed([2.0, 2.0], [1.0, 1.0], 4.0, overhead=1.0) == pytest.approx(5.0)
-    assert exposed([2.0, 2.0], [0.0, 1.0], 4.0, overhead=1.0) == pytest.approx(3.0)
-    assert exposed([2.0, 2.0], [0.25, 1.0], 4.0, hidden=0.0, overhead=1.0) == pytest.approx(5.0)
-
-
-def test_where_sums_take_the_workers_cores_nothing_may_be_hidden():
-    assert exposed([5.0, 2.0], [0.25, 1.0], 4.0, hidden=0.0) == pytest.approx(7.0)
-    assert exposed([5.0, 2.0], [0.25, 1.0], 4.0, hidden=0.5) == pytest.approx(5.5)
+@pytest.mark.parametrize(
+    ("costs", "shares", "more", "left"),
+    [
+        ([], [], {}, 0.0),
+        ([2.0], [1.0], {}, 2.0),
+        # Ready at 1 and 4; summed from 1 to 3 and from 4 to 6; the backward pass ends at 4.
+        ([2.0, 2.0], [0.25, 1.0], {}, 2.0),
+        # The first sum runs until 6, so the second ends at 8.
+        ([5.0, 2.0], [0.25, 1.0], {}, 4.0),
+        # Both are ready when the first sum starts: one negotiation. The second is ready later: two.
+        ([2.0, 2.0], [1.0, 1.0], {"overhead": 1.0}, 5.0),
+        ([2.0, 2.0], [0.0, 1.0], {"overhead": 1.0}, 3.0),
+        ([2.0, 2.0], [0.25, 1.0], {"hidden": 0.0, "overhead": 1.0}, 5.0),
+        # Sums take the workers' cores.
+        ([5.0, 2.0], [0.25, 1.0], {"hidden": 0.0}, 7.0),
+        ([5.0, 2.0], [0.25, 1.0], {"hidden": 0.5}, 5.5),
+    ],
+)
+def test_a_bucket_waits_for_its_gradients_and_for_the_bucket_before_it(costs, shares, more, left):
+    assert exposed(costs, shares, 4.0, **more) == pytest.approx(left)
 
 
 @settings(max_examples=40)
@@ -163,10 +162,6 @@ def test_no_less_is_left_than_the_last_bucket_and_no_more_than_all(buckets, back
     shares = [*sorted(share for _, share in buckets)[:-1], 1.0]
     left = exposed(costs, shares, backward)
     assert costs[-1] - 1e-9 <= left <= sum(costs) + 1e-9
-
-
-def test_a_model_without_gradients_exchanges_nothing():
-    assert exposed([], [], 1.0) == 0
 
 
 @pytest.mark.parametrize("count", [2, 4, 32, 1024])

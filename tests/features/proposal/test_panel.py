@@ -1,6 +1,5 @@
 """Panel files: errors are named, shipped files state their source, and all are documented."""
 
-import time
 from dataclasses import replace
 from datetime import date
 from math import prod
@@ -13,15 +12,7 @@ import panels
 import synthetic
 from paths import PROJECT
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.proposal.facts import (
-    COLUMNS,
-    FACTS,
-    Missing,
-    RequestOptions,
-    Work,
-    seconds_of,
-    work_of,
-)
+from scalestudy.features.proposal.facts import COLUMNS, FACTS, Missing, RequestOptions
 from scalestudy.features.proposal.panel import (
     FUNCTIONS,
     ResourceRequest,
@@ -33,11 +24,6 @@ from scalestudy.features.proposal.panel import (
     shipped_panels,
 )
 from scalestudy.features.proposal.proposal_page import FIGURES, compose
-from scalestudy.launch.study_status import study_status
-from scalestudy.plugins.engines import DEFAULT, engine_traits
-from scalestudy.store.records import Cause, Failure
-from scalestudy.store.run_folder import RunFolder
-from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
 DOCS = (PROJECT / "docs" / "reference" / "panels.md").read_text()
@@ -71,7 +57,7 @@ def test_a_panel_is_what_its_file_says(tmp_path):
     (title, parts), *_ = panel.sections()
     assert title == "Scaling"
     assert [asks for asks, _ in parts] == ["Speed-up", "Scaling", "Scaling", "Scaling"]
-    page = compose(panels.full(), panel, RequestOptions(), panels.WORK)
+    page = compose(panels.full(), panel, RequestOptions())
     assert not page.gaps and "horovod is advised." in str(page.document)
 
 
@@ -105,12 +91,7 @@ def test_what_is_wrong_in_a_file_is_named(old, new, words):
 )
 def test_an_unknown_column_or_figure_and_code_are_refused(old, new):
     with pytest.raises(UserError, match="Correct the panel file"):
-        compose(
-            panels.full(),
-            parse_panel(PANEL.replace(old, new), "ours.md.j2"),
-            RequestOptions(),
-            panels.WORK,
-        )
+        compose(panels.full(), parse_panel(PANEL.replace(old, new), "ours.md.j2"), RequestOptions())
 
 
 def test_an_unknown_name_is_refused_with_those_there_are():
@@ -138,73 +119,14 @@ def test_every_name_that_a_panel_may_use_and_every_panel_is_in_the_documentation
 
 def test_the_panel_of_the_documentation_works():
     text = DOCS.partition("```jinja\n")[2].partition("```")[0]
-    assert not compose(panels.full(), parse_panel(text, "mine.md.j2"), RequestOptions(), panels.WORK).gaps
-
-
-START = 1_700_000_000.0
-
-
-def work(folder: StudyFolder) -> Work:
-    return work_of(folder, study_status(folder))
-
-
-def failed(folder: StudyFolder, workers: int, seconds: float | None) -> RunFolder:
-    """A run with `workers` workers that failed after `seconds`; None if nothing records the time."""
-    point = next(point for point in folder.points() if point.workers == workers)
-    run = folder.new_run(point)
-    run.write_failure(Failure(rank=0, exit_code=1, reason="it failed"))
-    if seconds is not None:
-        run.write_rank(synthetic.rank(workers).model_copy(update={"began": START}))
-        run.write_cause(Cause(rank=0, time=START + seconds, kind="exception"))
-    return run
-
-
-def test_what_ended_without_a_result_is_lost_beside_what_is_finished(tmp_path):
-    runs = synthetic.seeded((1, 2), ("horovod",), seeds=1)
-    folder = synthetic.write(tmp_path / "study", "study", runs)
-    assert work(folder).share == 0.0
-    failed(folder, 2, 1800.0)
-    found = work(folder)
-    assert found.attempts == 1
-    assert abs(found.lost - 2 * 0.5) < 1e-9
-    assert abs(found.useful - sum(r.result.workers * r.result.wall_seconds / 3600 for r in runs)) < 1e-9
-    assert found.share == found.lost / found.useful
-
-
-def test_a_failed_run_whose_time_nobody_knows_is_counted_and_gives_no_share(tmp_path):
-    folder = synthetic.write(tmp_path / "study", "study", synthetic.seeded((1, 2), ("horovod",), seeds=1))
-    failed(folder, 1, None)
-    found = work(folder)
-    assert (found.attempts, found.unknown, found.lost, found.share) == (1, 1, 0.0, None)
-
-
-def test_a_run_that_has_failed_for_good_is_lost_too(tmp_path):
-    folder = synthetic.write(
-        tmp_path / "study", "study", [synthetic.run("native")], synthetic.unfinished()[:1]
-    )
-    assert work(folder).attempts == 1
-
-
-def test_a_rank_records_when_its_process_began():
-    from scalestudy.cluster.placement import Placement
-    from scalestudy.measure.environment import rank_record
-
-    placement = Placement(0, 1, 0, 1, 0, ("localhost",), "test")
-    began = rank_record(placement, engine_traits(DEFAULT), threads=1, devices=[], build={}).began
-    assert began is not None
-    assert began < time.time()
-
-
-def test_a_clock_that_went_back_makes_no_negative_time(tmp_path):
-    folder = synthetic.write(tmp_path / "study", "study", [synthetic.run("native")])
-    assert seconds_of(failed(folder, 1, -5.0)) is None
+    assert not compose(panels.full(), parse_panel(text, "mine.md.j2"), RequestOptions()).gaps
 
 
 CSC = find_panel("csc")
 
 
-def requested(options=None, work: Work = panels.WORK, panel=CSC, findings=None) -> ResourceRequest:
-    found = request_of(panels.subject(findings or panels.full(), options, work), panel)
+def requested(options=None, panel=CSC, findings=None) -> ResourceRequest:
+    found = request_of(panels.subject(findings or panels.full(), options), panel)
     assert isinstance(found, ResourceRequest)
     return found
 
@@ -213,12 +135,11 @@ def test_it_is_the_product_of_what_it_shows():
     options = RequestOptions(runs=40, seeds=3, workers=8, charge=0.5, reserve=0.1)
     found = requested(options)
     subject = panels.subject(panels.full(), options)
-    factors = [40, 3, subject.hours(subject.row), 8, 1 + 1.5 / 20, 0.5, 1.1]
+    factors = [40, 3, subject.hours(subject.row), 8, 0.5, 1.1]
     assert found.exact == pytest.approx(prod(factors))
     assert found.exact <= found.total <= found.exact * 1.01
     shown = [value for _, value, _ in found.steps]
     assert shown[:2] == ["40", "3"]
-    assert "× 1.075" in shown
     assert "× 0.5" in shown
     assert "× 1.1" in shown
 
@@ -251,12 +172,6 @@ def test_more_epochs_take_longer_by_what_repeats_in_each():
     assert twice == pytest.approx(once + (sum(phases.values()) - fixed) / 3600)
     assert requested(RequestOptions(epochs=24)).exact > requested().exact
     assert any("24 epochs" in origin for _, _, origin in requested(RequestOptions(epochs=24)).steps)
-
-
-def test_a_loss_that_is_not_known_is_not_counted_and_said():
-    late = requested(work=replace(panels.WORK, unknown=2))
-    assert "Lost work" not in [what for what, _, _ in late.steps]
-    assert any("2 runs ended without a result at an unknown time" in each for each in late.assumed)
 
 
 @pytest.mark.parametrize(("cores", "told_as"), [(1, "a core-hour."), (4, "4 core-hours.")])

@@ -23,7 +23,7 @@ PANELS = tuple(shipped_panels())
 @cache
 def of(panel: str, study: str) -> ProposalPage:
     findings = getattr(panels, study)()
-    return compose(findings, find_panel(panel), RequestOptions(), panels.WORK)
+    return compose(findings, find_panel(panel), RequestOptions())
 
 
 def blocks(document: Document) -> Iterator[Any]:
@@ -88,8 +88,6 @@ def test_facts_have_the_values_of_the_study():
         "sm_percent": "80",
         "memory_percent": "40",
         "gpu_memory": "21.0",
-        "lost_share": "7.5 %",
-        "lost_runs": "2 runs",
     }
     assert {name: FACTS[name](subject) for name in values} == values
 
@@ -121,7 +119,7 @@ def test_every_page_judges_the_quality_of_what_is_asked_for(panel):
 def test_a_request_that_is_not_advised_says_so_on_its_page():
     options = RequestOptions(workers=8)
     objection = panels.subject(panels.full(), options).objection
-    page = compose(panels.full(), find_panel("csc"), options, panels.WORK).document
+    page = compose(panels.full(), find_panel("csc"), options).document
     assert objection and any(objection in text for text in said(page))
 
 
@@ -163,7 +161,7 @@ def test_a_hostile_name_stays_a_text():
     from scalestudy.report.write_document import html
 
     findings = replace(panels.small(), name="<script>alert('x')</script> {workers} %")
-    page = compose(findings, find_panel("archer2"), RequestOptions(), panels.WORK)
+    page = compose(findings, find_panel("archer2"), RequestOptions())
     assert "<script>alert" not in html(page.document)
     assert "{workers}" in page.document.subtitle
 
@@ -172,9 +170,7 @@ def test_a_relative_speed_up_says_against_how_many_workers_it_is():
     """A speed-up relative to two workers must not be called a speed-up relative to one."""
     runs = synthetic.seeded((2, 4, 8), ("horovod",), swept={"train.batch": "per-worker"})
     for panel, unit in (("nhr", "throughput, against 2"), ("csc", "training time, against 2")):
-        page = compose(
-            analyse("relative", runs), find_panel(panel), RequestOptions(workers=8), panels.WORK
-        ).document
+        page = compose(analyse("relative", runs), find_panel(panel), RequestOptions(workers=8)).document
         words = [text for text in said(page) if "keep an efficiency" in text]
         assert len(words) == (2 if panel == "nhr" else 0) and all("against 2 workers" in w for w in words)
         assert not any("one worker" in text for text in said(page))
@@ -189,7 +185,7 @@ def test_a_relative_speed_up_says_against_how_many_workers_it_is():
 
 def test_a_study_whose_cores_were_shared_is_not_told_to_add_the_one_worker_that_it_has():
     shared = [synthetic.run("native", n, oversubscribed="cores shared with another study") for n in (1, 2)]
-    found = compose(analyse("shared", shared), find_panel("csc"), RequestOptions(), panels.WORK)
+    found = compose(analyse("shared", shared), find_panel("csc"), RequestOptions())
     remedies = {missing.remedy for gap in found.gaps for missing in gap.missing}
     assert OWN_CORES in remedies and BASELINE not in remedies
 

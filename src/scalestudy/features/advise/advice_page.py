@@ -17,10 +17,6 @@ from scalestudy.report.figure_data import downsampled
 from scalestudy.report.number_format import decimals, time_unit, with_interval
 from scalestudy.util import units
 
-BY_MODEL = (
-    "Predicted times come from the scaling model of each strategy, with 95 % prediction intervals for one"
-    " run, plus the time beside training of the nearest measured rows. Their quality is unknown."
-)
 RANGES = (
     "Ranges hold 95 % of the draws of all assumptions, which --format json lists; they are no confidence"
     " intervals."
@@ -65,8 +61,6 @@ def advise_document(
     if shown:
         kinds = (Heading("Count", numeric=False), [str(row.kind) for row in shown])
         blocks.append(_table(findings, shown, [kinds], name="advised"))
-    if any(candidate.kind in ("interpolated", "extrapolated") for candidate in shown):
-        blocks.append(Paragraph(BY_MODEL))
     if reasons:
         blocks.append(Items(tuple(reasons)))
     if larger:
@@ -130,11 +124,10 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
     if answer.goal.deadline is None:
         if not predicted:
             return advised
-        by_worker = predicted.kind == "from one worker"
         return (
-            f"{advised} {'From one worker and the network' if by_worker else 'By its scaling model'}"
-            f" {predicted.key.label} would keep {with_interval(predicted.efficiency, 2)}"
-            f"{' under the stated assumptions' if by_worker else ''}: measure it before you ask for it."
+            f"{advised} From one worker and the network {predicted.key.label} would keep"
+            f" {with_interval(predicted.efficiency, 2)} under the stated assumptions: measure it before you"
+            " ask for it."
         )
     hours = answer.goal.deadline / 3600
     done = f"{hours:.0f} h" if hours >= 1 and hours.is_integer() else units.duration(3600 * hours)
@@ -179,13 +172,13 @@ def _paying(series: LargerRuns, target: float, end: str) -> int:
 
 def _larger_table(findings: Findings, larger: Sequence[LargerRuns], rows: int) -> Table:
     """Return predicted and measured times for some numbers of workers, also those up to which it pays."""
-    decision, runs, candidates = findings.advice.decision, [], []
+    decision, shown = findings.advice.decision, []
     for series in larger:
         pays = _paying(series, decision.target, "value")
         counts = downsampled([run.workers for run in series.runs], rows, [pays])
-        places = [place for place, run in enumerate(series.runs) if run.workers in counts]
-        runs += [series.runs[place] for place in places]
-        candidates += [candidates_of(series)[place] for place in places]
+        every = zip(series.runs, candidates_of(series), strict=True)
+        shown += [(run, candidate) for run, candidate in every if run.workers in counts]
+    runs, candidates = [run for run, _ in shown], [candidate for _, candidate in shown]
     measured = {key: price.seconds for key, price in decision.prices.items()}
     unit, length = time_unit([run.seconds.value or 0.0 for run in runs])
     times = [_cell(measured.get(candidate.key, NOTHING), length) for candidate in candidates]

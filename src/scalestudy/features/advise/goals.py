@@ -1,19 +1,16 @@
 """Find the measured or predicted row that best meets a goal.
 
-For the aim "efficiency" this is the report's decision, which is based on measured rows only. A strategy's
-scaling model predicts other numbers of workers, on at most as many nodes as were measured. If the network is
-known, one-worker runs predict larger numbers. Numbers of workers at which quality seems worse are left out.
+For the aim "efficiency" this is the report's decision, which is based on measured rows only. If the network
+is known, one-worker runs predict larger numbers of workers, up to those at which quality seems worse.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from statistics import fmean
 from typing import Literal
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
-from scalestudy.analysis.scaling_model import REACH, Model
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.features.advise.larger_runs import LargerRuns
 
@@ -24,7 +21,7 @@ class Goal:
 
     Attributes:
         deadline: Seconds from start to result; None for the target cost efficiency.
-        most: Maximum number of workers. If None, `REACH` times the largest measured number.
+        most: Maximum number of workers within the deadline; None for any.
     """
 
     deadline: float | None = None
@@ -42,7 +39,7 @@ class Candidate:
     """
 
     key: Key
-    kind: Literal["measured", "interpolated", "extrapolated", "from one worker"]
+    kind: Literal["measured", "from one worker"]
     seconds: Estimate
     cost: Estimate
     efficiency: Estimate
@@ -63,7 +60,7 @@ class GoalAnswer:
         others: Best candidates of the other strategies, in the same order.
         predicted: Without a deadline, the fastest candidate that was not measured, is faster than the
             choice, and is predicted to keep the target; None if there is none.
-        reasons: Why series have no candidate, or none beyond a number of nodes.
+        reasons: Why nothing is predicted for a series.
         larger: Predicted times and costs of larger runs, if the network is known.
     """
 
@@ -81,20 +78,15 @@ def answer(
 ) -> GoalAnswer:
     """Return the best candidates for a goal, given predictions of larger runs and why some are `missing`."""
     decision = findings.advice.decision
+    factors = [_measured_factor(findings, series) for series in expected]
+    reasons = (*missing, *(factor for factor in factors if isinstance(factor, str)))
+    larger = tuple(
+        _priced(findings, series, factor)
+        for series, factor in zip(expected, factors, strict=True)
+        if not isinstance(factor, str)
+    )
     measured = _measured(findings)
-    larger: tuple[LargerRuns, ...] = ()
-    reasons = list(missing)
-    for series in expected:
-        factor = _measured_factor(findings, series)
-        if isinstance(factor, str):
-            reasons.append(factor)
-        else:
-            larger += (_priced(findings, _calibrated(series, factor)),)
     predicted = [candidate for series in larger for candidate in _beyond(findings, series)]
-    expected_series = {series.key.series for series in larger}
-    for model in findings.models:
-        beyond = model.series.key.series not in expected_series
-        predicted += _predicted(findings, model, goal, reasons, beyond=beyond)
     if goal.deadline is None:
         best = next((candidate for candidate in measured if candidate.key == decision.choice), None)
         faster = [
@@ -105,15 +97,20 @@ def answer(
         ]
         sure = best is not None and not decision.provisional
         fastest = min(faster, key=lambda candidate: candidate.duration, default=None)
-        return GoalAnswer(goal, best, sure, (), fastest, tuple(reasons), larger)
-    within = [candidate for candidate in [*measured, *predicted] if candidate.duration <= goal.deadline]
+        return GoalAnswer(goal, best, sure, (), fastest, reasons, larger)
+    within = [
+        candidate
+        for candidate in [*measured, *predicted]
+        if candidate.duration <= goal.deadline and (goal.most is None or candidate.key.workers <= goal.most)
+    ]
     within.sort(key=lambda row: (row.cost.value or 0.0, row.kind != "measured", row.duration))
     cheapest: dict[tuple[str, str], Candidate] = {}
     for candidate in within:
         cheapest.setdefault(candidate.key.series, candidate)
-    best, others = next(iter(cheapest.values()), None), tuple(cheapest.values())[1:]
+    ordered = tuple(cheapest.values())
+    best = ordered[0] if ordered else None
     sure = best is not None and best.seconds.high is not None and best.seconds.high <= goal.deadline
-    return GoalAnswer(goal, best, sure, others, None, tuple(reasons), larger)
+    return GoalAnswer(goal, best, sure, ordered[1:], None, reasons, larger)
 
 
 def _measured_factor(findings: Findings, series: LargerRuns) -> float | str:
@@ -138,21 +135,35 @@ def _measured_factor(findings: Findings, series: LargerRuns) -> float | str:
     )
 
 
-def _calibrated(series: LargerRuns, factor: float) -> LargerRuns:
-    """Return predictions whose times of several workers are multiplied by a factor."""
-    runs = tuple(
-        run
-        if run.workers == 1
-        else replace(
-            run,
-            seconds=run.seconds.scaled(factor),
-            training_seconds=run.training_seconds.scaled(factor),
-            times_faster=run.times_faster.scaled(1 / factor),
-            speedup=run.speedup.scaled(1 / factor),
+def _priced(findings: Findings, series: LargerRuns, factor: float) -> LargerRuns:
+    """Return larger runs with times multiplied by a factor, and with their cost and cost efficiency.
+
+    The cost efficiency is that of the measured one-worker row, if there is one, times the share of it that a
+    larger run keeps. Uncertainties that one worker and many share cancel in this ratio.
+    """
+    decision = findings.advice.decision
+    reference = decision.prices[decision.reference].cost.value if decision.reference else None
+    single = _units(findings, series.key, 1, series.per_node)
+    one = (series.runs[0].seconds.value or 0.0) * single / 3600
+    first = reference / one if reference and one else None
+    first = decision.prices[series.key].efficiency.value if series.key in decision.prices else first
+    runs = []
+    for run in series.runs:
+        longer = 1.0 if run.workers == 1 else factor
+        units = _units(findings, series.key, run.workers, series.per_node)
+        seconds, faster = run.seconds.scaled(longer), run.times_faster.scaled(1 / longer)
+        runs.append(
+            replace(
+                run,
+                seconds=seconds,
+                training_seconds=run.training_seconds.scaled(longer),
+                times_faster=faster,
+                speedup=run.speedup.scaled(1 / longer),
+                cost=seconds.scaled(units / 3600),
+                cost_efficiency=faster.scaled(first * single / units) if first else NOTHING,
+            )
         )
-        for run in series.runs
-    )
-    return replace(series, runs=runs)
+    return replace(series, runs=tuple(runs))
 
 
 def candidates_of(series: LargerRuns) -> list[Candidate]:
@@ -172,133 +183,28 @@ def _measured(findings: Findings) -> list[Candidate]:
             continue
         # Rows of unequal work are compared by the time of a sample, but a deadline is for the whole time.
         seconds = row.wall_seconds if price.basis == "rate" else price.seconds
-        if seconds.value is None:
-            continue
-        cost = seconds.scaled(price.units / 3600)
-        candidates.append(Candidate(row.key, "measured", seconds, cost, price.efficiency))
+        if seconds.value is not None:
+            cost = seconds.scaled(price.units / 3600)
+            candidates.append(Candidate(row.key, "measured", seconds, cost, price.efficiency))
     return candidates
-
-
-def _priced(findings: Findings, series: LargerRuns) -> LargerRuns:
-    """Return larger runs with their cost and cost efficiency.
-
-    The cost efficiency is that of the measured one-worker row, if there is one, times the share of it that a
-    larger run keeps. Uncertainties that one worker and many share cancel in this ratio.
-    """
-    prices, reference = findings.advice.decision.prices, _reference_cost(findings)
-    single = _units(findings, series.key, 1, series.per_node)
-    one = (series.runs[0].seconds.value or 0.0) * single / 3600
-    first = reference.value / one if reference and reference.value and one else None
-    first = prices[series.key].efficiency.value if series.key in prices else first
-    runs = []
-    for run in series.runs:
-        units = _units(findings, series.key, run.workers, series.per_node)
-        efficiency = run.times_faster.scaled(first * single / units) if first else NOTHING
-        runs.append(replace(run, cost=run.seconds.scaled(units / 3600), cost_efficiency=efficiency))
-    return replace(series, runs=tuple(runs))
 
 
 def _beyond(findings: Findings, series: LargerRuns) -> list[Candidate]:
     """Return runs with more workers than were measured, up to where quality seems worse."""
-    counts = [row.workers for row in findings.rows if row.key.series == series.key.series]
-    below = _worse_from(findings, series.key)
+    decision, key = findings.advice.decision, series.key.series
+    most = max((row.workers for row in findings.rows if row.key.series == key), default=1)
+    worse = [row.workers for row in decision.verdicts if row.series == key and row not in decision.sound]
     return [
         candidate
         for candidate in candidates_of(series)
-        if max(counts, default=1) < candidate.key.workers < (below or candidate.key.workers + 1)
+        if most < candidate.key.workers < min(worse, default=candidate.key.workers + 1)
     ]
 
 
-def _predicted(
-    findings: Findings, model: Model, goal: Goal, reasons: list[str], *, beyond: bool
-) -> Iterator[Candidate]:
-    """Predict unmeasured numbers of workers of a series; with `beyond`, also above the largest measured."""
-    key, reference = model.series.key, _reference_cost(findings)
-    if reference is None:
-        return
-    why = ""
-    if model.fit is None:
-        why = model.reason
-    elif model.series.of != "training" or model.series.work == "weak":
-        why = "the time of one same training is not known"
-    elif model.lack_of_fit:
-        why = "its scaling model misses something"
-    if why:
-        reasons += [f"Nothing is predicted for {key.series_label}, since {why}"] if beyond else []
-        return
-    largest = model.series.different[-1]
-    most = _most(model, goal, reasons) if beyond else min(goal.most or largest, largest)
-    for workers in _counts(findings, model, most):
-        prediction, beside = model.predict(workers), _beside_training(findings, model, workers)
-        if prediction.seconds.value is not None:
-            seconds = prediction.seconds.map(lambda end, beside=beside: end + beside)  # type: ignore[misc]
-            cost = seconds.scaled(_units(findings, key, workers, model.workers_per_node) / 3600)
-            efficiency = cost.inverse().scaled(reference.value or 0.0)
-            if reference.low is not None:  # known from several runs
-                efficiency = cost.inverse().times(reference)
-            yield Candidate(key.on(workers), prediction.kind, seconds, cost, efficiency)
-
-
-def _most(model: Model, goal: Goal, reasons: list[str]) -> int:
-    """Return the largest number of workers to predict, on at most as many nodes as were measured."""
-    nodes, per_node, largest = model.nodes_measured, model.workers_per_node, model.series.different[-1]
-    wanted = goal.most or REACH * largest
-    most = min(wanted, nodes * per_node) if nodes and per_node else min(wanted, largest)
-    if most < wanted:
-        number = "1 node was" if nodes == 1 else f"{nodes or 'an unknown number of'} nodes were"
-        reasons.append(
-            f"Nothing is predicted for {model.series.key.series_label} above {max(most, largest)} workers, "
-            f'since {number} measured: --network "100Gbit,2us" predicts the exchange between nodes'
-        )
-    return most
-
-
-def _counts(findings: Findings, model: Model, most: int) -> list[int]:
-    """Return the unmeasured numbers of workers; beyond one node, only multiples of full nodes."""
-    measured, per_node = model.series.different, model.workers_per_node
-    worse = _worse_from(findings, model.series.key)
-    end = most if worse is None else min(most, worse - 1)
-    return [
-        count
-        for count in range(measured[0], end + 1)
-        if count not in measured and (not per_node or count <= per_node or count % per_node == 0)
-    ]
-
-
-def _worse_from(findings: Findings, key: Key) -> int | None:
-    """Return the smallest number of workers of a series at which quality seems worse, or None."""
-    decision = findings.advice.decision
-    worse = [
-        row.workers for row in decision.verdicts if row not in decision.sound and row.series == key.series
-    ]
-    return min(worse, default=None)
-
-
-def _reference_cost(findings: Findings) -> Estimate | None:
-    decision = findings.advice.decision
-    cost = decision.prices[decision.reference].cost if decision.reference else NOTHING
-    return cost if cost.value else None
-
-
-def _units(findings: Findings, key: Key, workers: int, per_node: int | None) -> float:
+def _units(findings: Findings, key: Key, workers: int, per_node: int) -> float:
     """Return the units billed for a number of workers, based on those of measured rows."""
     decision = findings.advice.decision
     if decision.bill == "node":
-        return float(ceil(workers / per_node)) if per_node else float(workers)
+        return float(ceil(workers / per_node))
     price = decision.prices.get(key) or (decision.prices[decision.reference] if decision.reference else None)
     return workers * (price.units / price.key.workers if price else 1.0)
-
-
-def _beside_training(findings: Findings, model: Model, workers: int) -> float:
-    """Return a run's mean seconds outside training: the larger value of the nearest measured rows."""
-    means: dict[int, float] = {}
-    for count in model.series.different:
-        spent = [
-            max(0.0, run.result.wall_seconds - run.result.training_seconds)
-            for run in findings.measures.groups[model.series.key.on(count)]
-            if run.result.wall_seconds is not None and run.result.training_seconds is not None
-        ]
-        means |= {count: fmean(spent)} if spent else {}
-    below = max((count for count in means if count <= workers), default=None)
-    above = min((count for count in means if count >= workers), default=None)
-    return max((means[count] for count in (below, above) if count is not None), default=0.0)

@@ -1,9 +1,8 @@
 """The subject of a proposal: the rows of one strategy, and the facts and columns that panels may use.
 
-Each fact is text for a sentence, or why it is missing. Lost worker-hours count, too.
+Each fact is text for a sentence, or why it is missing.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from scalestudy.analysis.scaling_model import describe_fit, model_sentences, nod
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.config.point import REPEATS
-from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.plugins.engines import package_labels
 from scalestudy.report.notes import environments
 from scalestudy.report.number_format import (
@@ -32,70 +30,8 @@ from scalestudy.report.number_format import (
     with_interval,
 )
 from scalestudy.store.records import RankRecord, Result
-from scalestudy.store.run_folder import RunFolder
-from scalestudy.store.state import UNSUCCESSFUL, RunFiles, state_of_files
-from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
-
-
-@dataclass(frozen=True)
-class Work:
-    """Worker-hours of a study's runs.
-
-    Attributes:
-        useful: Worker-hours of finished runs, from the start of their processes to their results.
-        lost: Worker-hours of runs that ended without a result, if their times are known.
-        attempts: Number of runs that ended without a result.
-        unknown: Number of these runs whose times are unknown; they add nothing to `lost`.
-    """
-
-    useful: float
-    lost: float
-    attempts: int
-    unknown: int
-
-    @property
-    def share(self) -> float | None:
-        """Ratio of lost to useful worker-hours; None if no run finished or a lost time is unknown."""
-        return self.lost / self.useful if self.useful and not self.unknown else None
-
-
-def work_of(folder: StudyFolder, overview: Overview) -> Work:
-    """Read the worker-hours of all runs of a study. Runs that are still going on do not count."""
-    results = [point.result for point in overview.points if point.result is not None]
-    failed = [
-        (point.point.workers, seconds_of(run))
-        for point in overview.points
-        for run in folder.runs(point.name)
-        if _came_to_nothing(point, run)
-    ]
-    return Work(
-        useful=sum(result.workers * (result.wall_seconds or 0.0) for result in results) / 3600,
-        lost=sum(workers * (seconds or 0.0) for workers, seconds in failed) / 3600,
-        attempts=len(failed),
-        unknown=sum(seconds is None for _, seconds in failed),
-    )
-
-
-def seconds_of(run: RunFolder) -> float | None:
-    """Return how long the processes of a run without a result lived; None if its files do not show it.
-
-    The time is that from the start, recorded by a rank or the launcher, to the last sign of any rank.
-    """
-    launcher, progress = run.launcher_process(), run.progress()
-    starts = [rank.began for rank in run.ranks() if rank.began is not None]
-    start = min(starts, default=launcher.written if launcher else None)
-    ends = [cause.time for cause in run.causes()] + [sign.written for sign in run.signs()]
-    ends += [progress.updated] if progress else []
-    return max(ends) - start if start is not None and ends and max(ends) >= start else None
-
-
-def _came_to_nothing(point: PointStatus, run: RunFolder) -> bool:
-    if point.run is not None and run == point.run:
-        return point.state in UNSUCCESSFUL
-    return state_of_files(RunFiles.of(run), now=time.time()) in UNSUCCESSFUL
-
 
 FIXED = ("start-up", "framework", "join", "build", "compile", "saving", "proof")
 """Phases of a run that do not grow with its epochs. All other phases are assumed to grow."""
@@ -122,14 +58,12 @@ class ProposalSubject:
     Attributes:
         rows: Rows of the requested strategy and swept values, in ascending order of workers.
         row: The requested row.
-        work: Worker-hours of the study's runs, including failed ones.
     """
 
     findings: Findings
     rows: tuple[Row, ...]
     row: Row
     options: RequestOptions
-    work: Work
 
     @property
     def smallest(self) -> Row:
@@ -216,7 +150,7 @@ class ProposalSubject:
         return self.runs(row)[0].epochs
 
 
-def subject_of(findings: Findings, options: RequestOptions, work: Work) -> ProposalSubject | None:
+def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject | None:
     """Return the subject of a proposal; None if no run has finished.
 
     The row is the one that the user names, else the one that the study advises, else the fastest row with a
@@ -248,7 +182,7 @@ def subject_of(findings: Findings, options: RequestOptions, work: Work) -> Propo
     series = [
         other for other in rows if (other.strategy, other.key.variant) == (row.strategy, row.key.variant)
     ]
-    return ProposalSubject(findings, tuple(sorted(series, key=lambda row: row.workers)), row, options, work)
+    return ProposalSubject(findings, tuple(sorted(series, key=lambda row: row.workers)), row, options)
 
 
 def _in_whole_series(findings: Findings, rows: list[Row], named: list[Row]) -> list[Row]:
@@ -342,21 +276,15 @@ def _rest(subject: ProposalSubject, row: Row) -> float:
     return seconds / _time_unit(subject)[1]
 
 
-def _of_gpus(subject: ProposalSubject, row: Row, name: str) -> tuple[float, int] | None:
-    """Return the sum of a quantity over the GPUs of a row's runs, and their number; None if any lacks it."""
-    values = [getattr(use, name) for run in subject.runs(row) for use in run.gpus]
-    return (sum(values), len(values)) if values and None not in values else None
+def _of_gpus(name: str, *, by_run: bool) -> Callable[[ProposalSubject, Row], float | None]:
+    """Return a quantity's mean over GPUs, or `by_run` over runs of its sum; None if any GPU lacks it."""
 
+    def value(subject: ProposalSubject, row: Row) -> float | None:
+        runs = subject.runs(row)
+        values = [getattr(use, name) for run in runs for use in run.gpus]
+        return sum(values) / len(runs if by_run else values) if values and None not in values else None
 
-def _watts(subject: ProposalSubject, row: Row) -> float | None:
-    """Return the total power of a run's GPUs, in watts, as the mean over runs."""
-    total = _of_gpus(subject, row, "watts")
-    return total[0] / len(subject.runs(row)) if total else None
-
-
-def _memory_percent(subject: ProposalSubject, row: Row) -> float | None:
-    total = _of_gpus(subject, row, "memory_percent")
-    return total[0] / total[1] if total else None
+    return value
 
 
 def gib(count: float | None) -> float | None:
@@ -400,9 +328,11 @@ COLUMNS: dict[str, PanelColumn] = {
         "Node-hours", lambda s, row: (nodes := s.nodes(row)) and nodes * s.hours(row), "a training"
     ),
     "energy_wh": PanelColumn("Energy", lambda _, row: row.costs.watt_hours, "Wh a training", remedy=GPUS),
-    "watts": PanelColumn("Power", _watts, "W of GPUs", remedy=GPUS),
+    "watts": PanelColumn("Power", _of_gpus("watts", by_run=True), "W of GPUs", remedy=GPUS),
     "sm_percent": PanelColumn("SM use", lambda _, row: row.costs.gpu_percent, "%", 0, GPUS),
-    "memory_percent": PanelColumn("Memory use", _memory_percent, "% of GPUs", 0, GPUS),
+    "memory_percent": PanelColumn(
+        "Memory use", _of_gpus("memory_percent", by_run=False), "% of GPUs", 0, GPUS
+    ),
     "gpu_memory": PanelColumn(
         "GPU memory", lambda _, row: gib(row.costs.gpu_memory_bytes), "peak, GiB", remedy=GPUS
     ),
@@ -498,13 +428,6 @@ def _batch_rule(subject: ProposalSubject) -> Fact:
     return Missing("neither the global batch nor the per-worker batch is constant", CURVE)
 
 
-def _lost_share(subject: ProposalSubject) -> Fact:
-    if subject.work.unknown:
-        runs = counted(subject.work.unknown, "run")
-        return Missing(f"{runs} ended without a result, and their end was not recorded", AGAIN)
-    return f"{100 * (subject.work.share or 0.0):.1f} %"
-
-
 FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for name in COLUMNS} | {
     "strategy": lambda s: s.row.strategy + (f" ({s.row.key.details})" if s.row.key.details else ""),
     "workers": lambda s: counted(s.row.workers, "worker"),
@@ -533,7 +456,5 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for
     "limits": _limits,
     "batch_rule": _batch_rule,
     "energy_of": lambda s: s.row.costs.energy_of or Missing("no energy was recorded", GPUS),
-    "lost_share": _lost_share,
-    "lost_runs": lambda s: counted(s.work.attempts, "run"),
 }
 """Facts by the name that panels use."""

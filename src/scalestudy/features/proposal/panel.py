@@ -1,7 +1,7 @@
 """A review panel's profile, and the request for resources in its unit.
 
 A profile is a Jinja template of the page with a TOML header, which users can edit. A request is runs x seeds
-x hours x charge factor, plus lost work, rounded up.
+x hours x charge factor x reserve, rounded up.
 """
 
 import re
@@ -160,7 +160,7 @@ class ResourceRequest(NamedTuple):
 
 def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Missing:
     """Compute a request, or return what is missing for it."""
-    row, options, work = subject.row, subject.options, subject.work
+    row, options = subject.row, subject.options
     if not subject.advised and options.workers is None:
         return _not_advised(subject)
     hours, nodes = subject.hours(row, options.epochs), subject.nodes(row)
@@ -169,36 +169,28 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
         return NODES
     single = "node" if panel.base == "node" else "worker"
     seeds, charge = options.seeds or row.runs, options.charge or panel.charge
-    unit, share, measured = options.unit or panel.unit, work.share, subject.epochs(row)
+    unit, measured = options.unit or panel.unit, subject.epochs(row)
     useful = options.runs * seeds * hours * base
-    exact = useful * (1 + (share or 0.0)) * charge * (1 + options.reserve)
+    exact = useful * charge * (1 + options.reserve)
     total = rounded_up(exact)
     origin = f"mean of {counted(row.runs, 'run')} of {counted(measured, 'epoch')}"
     origin += f", for {counted(options.epochs, 'epoch')}" if options.epochs not in (None, measured) else ""
     charged = "`--charge`" if options.charge else f"profile of {panel.panel}"
-    runs, lost = counted(work.attempts, "run"), significant(work.lost, 3)
     steps = [
         ("Trainings", f"{options.runs:,}", "`--runs`"),
         ("Seeds of each", f"{seeds:,}", "`--seeds`" if options.seeds else "as in this study"),
         ("Hours of one", significant(hours), origin),
         (f"{single.capitalize()}s", f"{base:,}", f"{row.key.label}, measured"),
         (f"{single.capitalize()}-hours", significant(useful), "the product of these"),
-        (
-            "Lost work",
-            f"× {1 + (share or 0.0):.3f}",
-            f"measured: {runs} without a result, {lost} worker-hours in all",
-        ),
         ("Charge factor", f"× {charge:g}", f"{unit} an hour of a {single} ({charged})"),
-        ("Reserve", f"× {1 + options.reserve:g}", "`--reserve`"),
+        *([("Reserve", f"× {1 + options.reserve:g}", "`--reserve`")] if options.reserve else []),
         (f"{unit}, exactly", significant(exact), "the product of these"),
         (f"{unit}, asked for", significant(total, 3), "rounded up"),
     ]
-    left_out = (["Lost work"] if share is None else []) + ([] if options.reserve else ["Reserve"])
-    shown = tuple(step for step in steps if step[0] not in left_out)
     objection, doubt = subject.objection, subject.doubt
     doubt = doubt and f"The study's advice is not settled: {doubt}"
     doubt = f"The study does not advise this: {objection}." if objection else doubt
-    return ResourceRequest(shown, exact, total, unit, _assumed(subject, share), doubt)
+    return ResourceRequest(tuple(steps), exact, total, unit, _assumed(subject), doubt)
 
 
 def _not_advised(subject: ProposalSubject) -> Missing:
@@ -233,7 +225,7 @@ def request_blocks(request: ResourceRequest) -> tuple[Block, ...]:
     )
 
 
-def _assumed(subject: ProposalSubject, share: float | None) -> tuple[str, ...]:
+def _assumed(subject: ProposalSubject) -> tuple[str, ...]:
     row, options = subject.row, subject.options
     samples = subject.runs(row)[0].training_samples
     batch = f", a global batch of {row.global_batch:,}" if row.global_batch else ""
@@ -252,7 +244,4 @@ def _assumed(subject: ProposalSubject, share: float | None) -> tuple[str, ...]:
         sentences.append(
             "Time grows with epochs as the measured ones' did; what does not repeat in each is counted once."
         )
-    if share is None:
-        runs = counted(subject.work.unknown, "run")
-        sentences.append(f"{runs} ended without a result at an unknown time: no loss is counted.")
     return tuple(sentences)

@@ -18,15 +18,12 @@ from scalestudy.features.proposal.facts import (
     Missing,
     ProposalSubject,
     RequestOptions,
-    Work,
     counted,
     gib,
     subject_of,
     unit_of,
-    work_of,
 )
 from scalestudy.features.proposal.panel import Panel, find_panel, request_blocks, request_of
-from scalestudy.launch.study_status import study_status
 from scalestudy.report.against_workers import efficiency, speedup
 from scalestudy.report.document import (
     Block,
@@ -90,17 +87,16 @@ def propose(folder: StudyFolder, panel: str, options: RequestOptions) -> Proposa
     Raises:
         UserError: If the panel does not exist or is invalid, or `options` name a row that was not measured.
     """
-    profile, overview = find_panel(panel), study_status(folder)
-    return compose(read_study(folder, overview=overview), profile, options, work_of(folder, overview))
+    return compose(read_study(folder), find_panel(panel), options)
 
 
-def compose(findings: Findings, panel: Panel, options: RequestOptions, work: Work) -> ProposalPage:
-    """Return the page for a panel; `work` holds the worker-hours of all runs, including failed ones.
+def compose(findings: Findings, panel: Panel, options: RequestOptions) -> ProposalPage:
+    """Return the page for a panel.
 
     Raises:
         UserError: If `options` name a row that was not measured, or the panel an unknown column or figure.
     """
-    subject = subject_of(findings, options, work)
+    subject = subject_of(findings, options)
     names = _names(subject, panel) if subject else {}
     gaps: list[Gap] = []
     blocks: list[Block] = []
