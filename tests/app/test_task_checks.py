@@ -39,24 +39,20 @@ def refused(base, line, *, task="cnn", classes=None, cache="cache") -> UserError
 
 
 @pytest.mark.parametrize(
-    ("line", "classes"),
+    ("line", "task", "classes"),
     [
-        ('metrics = ["top_k(k=10)"]', 10),
-        ('metrics = ["accuracy", "top_k"]', 5),
-        ('loss = "bce"\nclass_weights = [0.0, 0.0]', None),
-        ('loss = "bce"\nclass_weights = [1.0, 2.0]', 10),
-        ('keep_best = "acuracy"', None),
-        ('metrics = ["f1"]\nkeep_best = "accuracy"', None),
+        ('metrics = ["top_k(k=10)"]', "cnn", 10),
+        ('metrics = ["accuracy", "top_k"]', "cnn", 5),
+        ('loss = "bce"\nclass_weights = [0.0, 0.0]', "cnn", None),
+        ('loss = "bce"\nclass_weights = [1.0, 2.0]', "cnn", 10),
+        ('keep_best = "acuracy"', "cnn", None),
+        ('metrics = ["f1"]\nkeep_best = "accuracy"', "cnn", None),
+        ('weights = "absent.h5"', "resnet50", None),
     ],
 )
-def test_a_setting_that_cannot_work_is_refused_by_its_line(tmp_path, line, classes):
-    error = refused(tmp_path, line, classes=classes)
+def test_a_setting_that_cannot_work_is_refused_by_its_line(tmp_path, line, task, classes):
+    error = refused(tmp_path, line, task=task, classes=classes)
     assert error is not None and f"line {LINE + line.count(chr(10))})" in error.received
-
-
-def test_weights_that_are_not_there_are_refused_by_their_line(tmp_path):
-    error = refused(tmp_path, 'weights = "absent.h5"', task="resnet50")
-    assert error is not None and f"line {LINE})" in error.received
 
 
 @pytest.mark.parametrize(
@@ -82,9 +78,7 @@ def test_a_cache_that_cannot_be_made_is_refused(tmp_path):
     assert refused(tmp_path, "", cache="new/cache") is None
 
 
-pytestmark = pytest.mark.engine
-
-
+@pytest.mark.engine
 def test_frozen_epochs_of_a_task_without_pretrained_layers_are_refused_before_the_start(tmp_path):
     prepared = prepare(data_of("digits", cache=tmp_path))
     text = 'task = "cnn"\n[train]\nepochs = 2\nfrozen_epochs = 1\n[sweep]\nworkers = 1\nseed = 0\n'
@@ -93,6 +87,7 @@ def test_frozen_epochs_of_a_task_without_pretrained_layers_are_refused_before_th
         fetch_weights(point, str(prepared.path), Listener())
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize(
     ("lines", "named"),
     [("metrics = ['accuracy']", "`loss`"), ("loss, metrics = 'mse', ['accurcy']", "accurcy")],

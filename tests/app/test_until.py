@@ -43,8 +43,29 @@ def rows_run(launcher) -> Counter:
     )
 
 
+def decided(request: Request, until: Until | None = None, **more: Any) -> StudyResult:
+    """Run a study until it is decided, without its report, which takes seconds."""
+    return run_until_decided(request, until or Until(), report=False, **more)
+
+
+@pytest.fixture
+def notes() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def ear(notes) -> Listener:
+    """A listener that records notes."""
+
+    class Ear(Listener):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    return Ear()
+
+
 def test_rows_are_timed_first_and_only_the_candidate_and_its_reference_are_trained(request_, launcher):
-    result = run_until_decided(request_, Until())
+    result = decided(request_)
     counts = rows_run(launcher)
     assert {row for row in counts if row[2] == "trained"} == {
         ("native", 1, "trained"),
@@ -59,11 +80,6 @@ def test_rows_are_timed_first_and_only_the_candidate_and_its_reference_are_train
     assert all(point.why for point in launcher.points)
 
 
-def decided(request: Request, until: Until | None = None, **more: Any) -> StudyResult:
-    """Run a study until it is decided, without its report, which takes seconds."""
-    return run_until_decided(request, until or Until(), report=False, **more)
-
-
 def test_times_of_trainings_are_computed_from_timing_runs(request_, launcher):
     rows = {(row.strategy, row.workers): row for row in decided(request_).findings.rows}
     assert rows["horovod", 2].wall_seconds.value == pytest.approx(63)
@@ -71,18 +87,22 @@ def test_times_of_trainings_are_computed_from_timing_runs(request_, launcher):
     assert rows["horovod", 2].quality.value == rows["native", 2].quality.value  # equal updates
 
 
-def test_a_row_that_costs_too_much_is_not_trained(request_, launcher):
-    launcher.wall = lambda point: 100 / (1 if point.workers == 1 else 1.1)
+@pytest.mark.parametrize(
+    ("measure", "values", "trained"),
+    [
+        ("wall", lambda point: 100 / (1 if point.workers == 1 else 1.1), 0),
+        ("quality", lambda point: 0.75 - 0.2 * (point.workers == 2) + 0.001 * (point.seed % 3), 2),
+    ],
+    ids=["costs too much", "learns worse"],
+)
+def test_a_row_that_cannot_be_chosen_is_left_after_few_trainings(
+    request_, launcher, measure, values, trained
+):
+    setattr(launcher, measure, values)
     decision = decided(request_).advice.decision
     assert (decision.kind, decision.choice.workers, decision.provisional) == ("stay", 1, ())
-    assert [row for row in rows_run(launcher) if row[1] == 2 and row[2] == "trained"] == []
-
-
-def test_a_row_that_learns_worse_is_left_after_few_seeds(request_, launcher):
-    launcher.quality = lambda point: 0.75 - 0.2 * (point.workers == 2) + 0.001 * (point.seed % 3)
-    decision = decided(request_).advice.decision
-    assert (decision.choice.workers, decision.provisional) == (1, ())
-    assert rows_run(launcher)["native", 2, "trained"] == 2
+    counts = rows_run(launcher)
+    assert (counts["native", 2, "trained"], counts["horovod", 2, "trained"]) == (trained, 0)
 
 
 def test_one_training_speaks_for_all_rows_of_one_global_batch(request_, launcher):
@@ -157,40 +177,28 @@ def test_a_row_whose_runs_fail_is_given_up(request_, launcher):
     assert max(rows_run(launcher).values()) <= 3
 
 
-def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher):
+def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher, ear, notes):
     launcher.quality = lambda point: 0.75 + 0.05 * (-1) ** point.seed - 0.015 * (point.workers == 2)
-    heard = []
-
-    class Ear(Listener):
-        def note(self, text: str) -> None:
-            heard.append(text)
-
-    decided(request_, Until(seeds=4), listener=Ear())
+    decided(request_, Until(seeds=4), listener=ear)
     assert rows_run(launcher)["native", 2, "trained"] <= 4
     launcher.points.clear()
     other = Request(request_.study, request_.text, request_.base, request_.target.with_name("other"))
-    decided(other, Until(budget=0.2), listener=Ear())  # 720 s of workers
+    decided(other, Until(budget=0.2), listener=ear)  # 720 s of workers
     spent = sum(
         point.workers * launcher.wall(point) * (0.99 if point.timing else 1) for point in launcher.points
     )
     assert spent <= 720
-    assert heard[-1].startswith("Not decided")
+    assert notes[-1].startswith("Not decided")
 
 
-def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(request_, launcher):
+def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(request_, launcher, ear, notes):
     launcher.wall = lambda point: (
         100 if point.workers == 1 else (240 if point.seed % 2 else 60) * (1 + (point.strategy == "horovod"))
     )
-    heard = []
-
-    class Ear(Listener):
-        def note(self, text: str) -> None:
-            heard.append(text)
-
-    decision = decided(request_, Until(budget=10), listener=Ear()).advice.decision
+    decision = decided(request_, Until(budget=10), listener=ear).advice.decision
     assert decision.kind == "uncertain"
     assert rows_run(launcher)["native", 2, "timed"] == MOST_BLOCKS
-    assert heard[-1].startswith("Not decided") and "native on 2 workers" in heard[-1]
+    assert notes[-1].startswith("Not decided") and "native on 2 workers" in notes[-1]
 
 
 def test_a_dry_run_names_the_next_runs_and_writes_nothing(request_, launcher):

@@ -6,8 +6,12 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.store.records import EpochRecord, Failure, Progress, Result, Sign
 from scalestudy.store.study_folder import StudyFolder
+from synthetic_result import epoch_of, result_of
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = [1, 2]\nseed = 0\n'
+
+
+POINT = expand(parse_study(TEXT, Path("study.toml")), gpus=0, cores=8)[0]
 
 
 class Records:
@@ -15,44 +19,11 @@ class Records:
 
     @staticmethod
     def result(name: str = "native-w1-s0") -> Result:
-        return Result(
-            name=name,
-            strategy="native",
-            implementation="single",
-            workers=1,
-            seed=0,
-            per_worker_batch=8,
-            global_batch=8,
-            epochs=2,
-            updates=4,
-            samples_processed=32,
-            training_samples=16,
-            throughput=10.0,
-            steady_epochs=1,
-            training_seconds=3.0,
-            wall_seconds=5.0,
-            phases={"training": 3.0},
-            metric="accuracy",
-            quality=0.5,
-            best_quality=0.5,
-            best_epoch=2,
-            parameters=10,
-            weights_digest="0",
-            finished="2020-01-01",
-        )
+        return result_of(POINT, quality=0.5).model_copy(update={"name": name})
 
     @staticmethod
     def epoch(number: int = 1) -> EpochRecord:
-        return EpochRecord(
-            epoch=number,
-            steps=2,
-            samples=16,
-            learning_rate=0.1,
-            loss=1.0,
-            train_seconds=1.0,
-            input_seconds=0.0,
-            elapsed_training_seconds=float(number),
-        )
+        return epoch_of(number)
 
     @staticmethod
     def progress(updated: float = 0.0) -> Progress:

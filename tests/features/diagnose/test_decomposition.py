@@ -57,23 +57,19 @@ def test_parts_stay_exact_over_rounds(rounds):
 
 
 def test_each_part_is_the_difference_between_two_ablations():
-    found = parts(WHOLE, per_worker=False)
-    assert found == pytest.approx(
-        {
-            "input": 0.020 - 0.5 * 0.002,
-            "exchange": 0.020,
-            "imbalance": 0.002,
-            "contention": 0.005,
-            "fixed": 0.051 - 0.049,
-            "rest": 0.002,
-        }
-    )
-
-
-def test_with_a_batch_per_worker_nothing_is_a_fixed_cost():
-    found = parts(WHOLE, per_worker=True)
-    assert found["fixed"] == 0
-    assert found["rest"] == pytest.approx(0.004)
+    found = {
+        "input": 0.020 - 0.5 * 0.002,
+        "exchange": 0.020,
+        "imbalance": 0.002,
+        "contention": 0.005,
+        "fixed": 0.051 - 0.049,
+        "rest": 0.002,
+    }
+    assert parts(WHOLE, per_worker=False) == pytest.approx(found)
+    assert parts(WHOLE, per_worker=True) == pytest.approx(found | {"fixed": 0, "rest": 0.004})
+    neighbour = replace(WHOLE, together=(0.05, 0.2), slowest=0.2, alone=0.05)  # slow: no contention
+    slow = parts(neighbour, per_worker=False)
+    assert (slow["imbalance"], slow["contention"]) == (pytest.approx(0.15), 0)
 
 
 def test_one_round_has_values_and_no_interval():
@@ -110,13 +106,6 @@ def test_a_ranks_speed_is_relative_to_the_others():
     assert relative_speed(replace(WHOLE, together=(1.0, 2.0, 3.0)), 2) == pytest.approx(2.0)
 
 
-def test_a_slow_neighbour_is_an_imbalance_and_no_contention():
-    alone = replace(WHOLE, together=(0.05, 0.2), slowest=0.2, alone=0.05)
-    found = parts(alone, per_worker=False)
-    assert found["imbalance"] == pytest.approx(0.15)
-    assert found["contention"] == 0
-
-
 NEARLY = [replace(WHOLE, together=(0.05, 0.07 + 0.001 * i)) for i in range(3)]
 
 
@@ -138,13 +127,11 @@ def test_a_rank_that_is_slow_in_every_round_is_named():
     assert found.ratio.value == pytest.approx(0.071 / 0.05)
 
 
-def test_a_rank_that_is_slow_in_one_round_only_is_not():
-    rounds = [replace(WHOLE, together=times) for times in ((0.05, 0.05), (0.05, 0.05), (0.05, 0.09))]
-    assert slow_rank(made(rounds)) is None
-
-
-def test_ranks_that_differ_by_less_than_a_twentieth_are_not_slow():
-    assert slow_rank(made([replace(WHOLE, together=(0.050, 0.052))])) is None
+@pytest.mark.parametrize(
+    "times", [[(0.05, 0.05), (0.05, 0.05), (0.05, 0.09)], [(0.050, 0.052)]], ids=["once", "by little"]
+)
+def test_a_rank_that_is_slow_in_one_round_only_or_by_less_than_a_twentieth_is_not(times):
+    assert slow_rank(made([replace(WHOLE, together=each) for each in times])) is None
 
 
 def test_the_digest_changes_with_what_the_point_computes_and_not_with_where_its_data_lie():

@@ -42,24 +42,23 @@ def findings(throughputs):
     return analyse("made", runs)
 
 
-def test_the_next_larger_count_than_is_advised_says_what_more_would_cost():
-    measured = findings({1: 100.0, 2: 195.0, 4: 380.0, 8: 400.0, 16: 410.0})
-    assert measured.advice.choice.workers == 4
-    found, why = choose_point(points(1, 2, 4, 8, 16, seeds=(0, 1)), measured)
-    assert (found.workers, found.seed) == (8, 0)
-    assert why == "the next larger count than is advised (horovod on 4 workers)"
-
-
-def test_beyond_the_advised_count_the_largest_measured_one_is_taken():
-    found, why = choose_point(points(1, 2, 4), findings({1: 100.0, 2: 195.0, 4: 380.0}))
-    assert found.workers == 4
-    assert why == "the largest that the study has measured"
-
-
-def test_without_runs_the_largest_point_is_taken():
-    found, why = choose_point(points(1, 2, 4), NOTHING)
-    assert found.workers == 4
-    assert why == "the largest of the study"
+@pytest.mark.parametrize(
+    ("counts", "throughputs", "workers", "reason"),
+    [
+        (
+            (1, 2, 4, 8, 16),
+            {1: 100.0, 2: 195.0, 4: 380.0, 8: 400.0, 16: 410.0},
+            8,
+            "the next larger count than is advised (horovod on 4 workers)",
+        ),
+        ((1, 2, 4), {1: 100.0, 2: 195.0, 4: 380.0}, 4, "the largest that the study has measured"),
+        ((1, 2, 4), {}, 4, "the largest of the study"),
+    ],
+)
+def test_the_point_that_says_most_is_chosen(counts, throughputs, workers, reason):
+    found, why = choose_point(points(*counts, seeds=(0, 1)), findings(throughputs))
+    assert (found.workers, why) == (workers, reason)
+    assert found.seed == 0
 
 
 def test_points_whose_times_say_nothing_are_not_chosen():
@@ -70,18 +69,16 @@ def test_points_whose_times_say_nothing_are_not_chosen():
         choose_point([*points(1), crowded], NOTHING)
 
 
-def test_a_named_point_is_taken_and_an_unknown_one_told_which_there_are():
+def test_a_named_point_is_taken_if_its_workers_compute_at_the_same_time():
     assert named_point(points(1, 2), "horovod-w2-s0").workers == 2
-    with pytest.raises(UserError, match="horovod-w2-s0"):
-        named_point(points(1, 2), "horovod-w3-s0")
-
-
-def test_one_worker_loses_nothing_and_virtual_workers_no_time():
-    with pytest.raises(UserError, match="several workers"):
-        named_point(points(1, 2), "horovod-w1-s0")
     virtual = point(name="virtual-w2-s0", strategy="virtual").on(implementation="virtual")
-    with pytest.raises(UserError, match="at the same time"):
-        named_point([virtual], "virtual-w2-s0")
+    for known, name, words in (
+        (points(1, 2), "horovod-w3-s0", "horovod-w2-s0"),
+        (points(1, 2), "horovod-w1-s0", "several workers"),
+        ([virtual], "virtual-w2-s0", "at the same time"),
+    ):
+        with pytest.raises(UserError, match=words):
+            named_point(known, name)
 
 
 def test_a_point_is_diagnosed_with_the_data_of_a_run_that_reads_the_same(begun_study):
@@ -90,14 +87,17 @@ def test_a_point_is_diagnosed_with_the_data_of_a_run_that_reads_the_same(begun_s
     assert planned.point.needed_files().prepared
 
 
-def test_a_folder_without_a_run_is_told_to_run_first(begun_study):
-    with pytest.raises(UserError, match="a run on the data of mirrored-w2-s0"):
-        plan(begun_study(run=False), None)
-
-
-def test_a_queues_point_is_refused(begun_study):
-    with pytest.raises(UserError, match="run on this machine"):
-        plan(begun_study(on="slurm"), None)
+@pytest.mark.parametrize(
+    ("made", "name", "words"),
+    [
+        ({"run": False}, None, "a run on the data of mirrored-w2-s0"),
+        ({"on": "slurm"}, None, "run on this machine"),
+        ({}, "mirrored-w1-s0", "a point of several workers"),
+    ],
+)
+def test_what_cannot_be_diagnosed_here_is_refused(begun_study, made, name, words):
+    with pytest.raises(UserError, match=words):
+        plan(begun_study(**made), name)
 
 
 class Recorder(Listener):
@@ -196,12 +196,6 @@ def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(begun_study, m
     (section,) = [section for section in sections(read_study(folder)) if section.name == "diagnosis"]
     assert "changed since" not in section.blocks[0].text
     assert not folder.runs("mirrored-w2-s0")
-
-
-def test_a_point_of_one_worker_is_refused_with_what_to_name(call, begun_study):
-    code, _, err = call("diagnose", begun_study().path, "--point", "mirrored-w1-s0")
-    assert code == 2
-    assert "a point of several workers" in err
 
 
 def test_a_study_file_that_was_not_run_is_told_to_run_first(call, begun_study, tmp_path):
