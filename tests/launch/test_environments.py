@@ -1,26 +1,34 @@
-"""`[launch] environments`: an engine's workers start in another virtual environment or image."""
+"""Other environments and images for an engine's workers, and the contents of a user's task file."""
 
 import json
 import os
+import re
+import subprocess
 import sys
 import sysconfig
+import time
 import venv
 from pathlib import Path
 
+import psutil
 import pytest
 
 import scalestudy
+from data_settings import data_of
+from few_digits import few_digits
 from scalestudy.config.expand import expand
 from scalestudy.config.file import study_toml
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
+from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.traits import ENGINE
 from scalestudy.hardware.installed import Built
 from scalestudy.launch import environments
-from scalestudy.launch.environments import refuse_missing_software
+from scalestudy.launch.environments import build_task, refuse_missing_software
 from scalestudy.launch.queue.submission import job_script
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, started_in
+from scalestudy.tasks.task_file import REMEDY
 from scalestudy.util.errors import UserError
 from sites import MARK, RUN, SCRIPT, site
 
@@ -168,3 +176,132 @@ def test_a_job_starts_in_the_environment_of_its_point_instead_of_the_site_s(fold
     assert any("python9" in line for line in lines) and not any("site.sif" in line for line in lines)
     lines = script(folder, container={"image": "/images/site.sif"})
     assert not any("apptainer" in line for line in lines)
+
+
+TASK = """
+import keras
+
+data = "digits"
+kind: str = "classes"
+kind = "classes"
+
+
+def model(data):
+    data = "not this one"
+    path = keras.utils.get_file("head.weights", {url!r})
+    made = keras.Sequential([keras.Input(data and (8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)])
+    open(path).close()
+    return made
+
+
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+"""
+SILENT = """
+import keras
+
+
+class Silent(keras.Model):
+    def __init__(self, units):
+        super().__init__()
+        self.last = keras.layers.Dense(units)
+
+    def call(self, inputs):
+        return self.last(keras.ops.reshape(inputs, (-1, 64)))
+
+
+def model(data):
+    made = Silent(data.classes)
+    made(keras.ops.zeros((1, *data.input_shape)))
+    return made
+
+
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+"""
+
+
+@pytest.fixture(scope="module")
+def info(tmp_path_factory):
+    """Prepared digits."""
+    cache = tmp_path_factory.mktemp("cache")
+    return {"prepared": str(prepare(data_of(few_digits(cache, 20), cache=cache)).path)}
+
+
+@pytest.fixture
+def task(tmp_path, monkeypatch):
+    """A task whose model needs a file of weights, and an empty Keras folder."""
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
+    (tmp_path / "served").write_text("weights")
+    file = tmp_path / "task.py"
+    file.write_text(TASK.format(url=(tmp_path / "served").as_uri()))
+    return file
+
+
+@pytest.mark.engine
+def test_building_a_model_fetches_its_weights_into_keras_folder(task, tmp_path, info):
+    build_task(task, info)
+    assert (tmp_path / "keras" / "datasets" / "head.weights").read_text() == "weights"
+
+
+@pytest.mark.engine
+def test_weights_that_cannot_be_fetched_are_told_in_the_tasks_own_words(task, tmp_path, info):
+    (tmp_path / "served").unlink()
+    with pytest.raises(UserError, match="served"):
+        build_task(task, info)
+
+
+@pytest.mark.engine
+def test_a_model_that_could_not_be_saved_is_refused_before_any_run(tmp_path, info):
+    (tmp_path / "silent.py").write_text(SILENT)
+    with pytest.raises(UserError, match="Received Silent: ") as caught:
+        build_task(tmp_path / "silent.py", info)
+    assert "get_config()" in caught.value.action
+
+
+WAITING = "import os\nos.path.exists('here')\n{}\nloss = 'mse'\nmetrics = ['mae']\n"
+"""A task file with code in line 3."""
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("code", "received", "action"),
+    [
+        ("import sys; sys.exit(0)", r"sys\.exit\(0\) \(t\.py, line 3\)", ""),
+        ("def model(data): raise ValueError('no')", r"ValueError: no \(t\.py, line 3, in model\)", ""),
+        ("raise ValueError('no')", "no", REMEDY),
+        ("os.kill(os.getpid(), 9)", "its process was ended by SIGKILL", "os._exit"),
+        ("os._exit(7)", "7", "os._exit"),
+    ],
+)
+def test_a_file_that_ends_the_program_is_told_so_and_where(tmp_path, code, received, action, info):
+    (tmp_path / "t.py").write_text(WAITING.format(code))
+    with pytest.raises(UserError) as caught:
+        build_task(tmp_path / "t.py", info)
+    assert re.search(received, caught.value.received)
+    assert action in caught.value.action
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+def test_a_file_that_does_not_return_is_refused_with_its_line(tmp_path):
+    (tmp_path / "t.py").write_text(WAITING.format("while True: pass"))
+    with pytest.raises(UserError) as caught:
+        build_task(tmp_path / "t.py", {}, within=2)
+    assert str(tmp_path / "t.py") in caught.value.expected
+    assert "line 3" in caught.value.received
+    assert "progress_timeout" in caught.value.action
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+def test_the_process_that_imports_it_ends_with_who_asked(tmp_path):
+    (tmp_path / "t.py").write_text(WAITING.format("while True: pass"))
+    asks = "import sys; from scalestudy.launch.environments import build_task; build_task(sys.argv[1], {})"
+    with subprocess.Popen([sys.executable, "-c", asks, str(tmp_path / "t.py")]) as asker:
+        while not (children := psutil.Process(asker.pid).children()):
+            assert asker.poll() is None
+            time.sleep(0.02)
+        asker.kill()
+    assert not psutil.wait_procs(children, timeout=300)[1]

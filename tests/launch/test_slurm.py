@@ -24,11 +24,13 @@ from scalestudy.launch.queue.scheduler import (
     QueueUnreachable,
     time_limit,
 )
-from scalestudy.launch.queue.site_profile import Container
+from scalestudy.launch.queue.site_profile import Container, memory_bytes
 from scalestudy.launch.slurm import (
     SLURM,
     parse_sacct,
+    parse_sinfo,
     parse_squeue,
+    partition_seconds,
 )
 from scalestudy.util.errors import UserError
 from sites import MARK, job, job_script, site
@@ -456,3 +458,37 @@ def test_no_other_text_of_a_profile_or_a_study_adds_a_directive_or_breaks_the_sc
     assert found[2:] == [*COMPUTED_HERE[2:], f"--comment={MARK}"]
     done = subprocess.run(["bash", "-n"], input=script.encode(), capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+SINFO = """\
+gpu|up|1-00:00:00|16|48|192000+|gpu:v100:2(S:0-1)
+cpu*|up|infinite|100|64+|250000|(null)
+cpu*|up|infinite|4|128|1000000|(null)
+old|down|30:00|2|8|16000|gpu:4,craynetwork:1
+"""
+
+
+def test_each_kind_of_node_is_read():
+    gpu, cpu, _, old = parse_sinfo(SINFO)
+    assert (gpu.seconds, gpu.count, gpu.cpus, gpu.memory, gpu.gpus) == (86400, 16, 48, 192000 * 2**20, 2)
+    assert (cpu.default, cpu.seconds, cpu.cpus, cpu.gpus) == (True, None, 64, 0)
+    assert (old.up, old.seconds, old.gpus) == (False, 1800, 4)
+
+
+@given(st.text())
+def test_no_text_upsets_the_parser(text):
+    parse_sinfo(text), partition_seconds(text)
+
+
+@given(st.integers(1, 10**7))
+def test_times_are_read_as_they_are_written(total):
+    minutes, secs = divmod(total, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, rest = divmod(hours, 24)
+    assert partition_seconds(f"{days}-{rest:02}:{minutes:02}:{secs:02}") == total
+    assert partition_seconds(f"{hours}:{minutes:02}:{secs:02}") == total
+
+
+@pytest.mark.parametrize(("text", "size"), [("180G", 180 * 2**30), ("500", 500 * 2**20), ("1.5T", 3 * 2**39)])
+def test_memory_is_read_in_slurms_units(text, size):
+    assert memory_bytes(text) == size

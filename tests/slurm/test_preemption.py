@@ -1,5 +1,6 @@
 """Jobs that must leave their nodes: preempted with or without time to leave, and cancelled."""
 
+import json
 import sys
 
 from paths import SUPPORT
@@ -48,3 +49,5 @@ def test_a_preempted_job_goes_on_from_its_checkpoint_and_a_cancelled_one_does_no
     assert (newest_run(studies["cancelled"], point) / "checkpoint.npz").exists()
     results = results_of(studies["cancelled"])
     cluster.wait_for(lambda: "1 cancelled" in cluster.scalestudy("status", results).stdout, "its state")
+    failure = json.loads((newest_run(studies["cancelled"], point) / "failure.json").read_text())
+    assert failure["job_state"] == "CANCELLED"

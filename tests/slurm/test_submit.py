@@ -272,15 +272,6 @@ def test_data_that_is_not_prepared_is_refused_with_the_command_to_run(desk) -> N
     assert not here.results.exists()
 
 
-def test_a_dry_run_prints_scripts_that_run_by_hand_and_writes_nothing(desk) -> None:
-    here = desk()
-    before = {path.name for path in here.path.iterdir()}
-    text = here("submit", "--dry-run", "--all")
-    assert text.count("\nsbatch --parsable /") == 2
-    assert "2 points, 2 to submit" in text
-    assert {path.name for path in here.path.iterdir()} == before
-
-
 def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
     here = desk()
     here.plan(all={"hold": True})

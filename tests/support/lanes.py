@@ -23,7 +23,6 @@ GROUPS = {
     ),
     "slurm: runs": (
         "slurm/test_interruptions.py",
-        "slurm/test_running.py",
         "slurm/test_causes.py",
         "slurm/test_preemption.py",
         "slurm/test_refusals.py",

@@ -126,102 +126,89 @@ def test_directives_are_quoted_where_sbatch_would_split_them(option, written):
 STUDY, DATA = Path("/work/me/studies/s"), Path("/data/sets")
 
 
-def words(binds=(STUDY, DATA), gpus=True, **keys):
-    return " ".join(container_command(Container(image="/images/a.sif", **keys), binds, gpus=gpus))
+MOUNT = '--mount \'type=bind,"source={0}","destination={0}"\' '
+EVERY = (STUDY, Path("/work/me/cache"), DATA, Path("/tmp/me/s"), Path("/opt/tools/src"))
 
 
-def test_apptainer_sees_the_gpus_and_the_studys_folders():
-    assert words() == (
-        "apptainer exec --nv "
-        '--mount \'type=bind,"source=/work/me/studies/s","destination=/work/me/studies/s"\' '
-        '--mount \'type=bind,"source=/data/sets","destination=/data/sets"\' '
-        '--pwd "$run" /images/a.sif'
-    )
+@pytest.mark.parametrize(
+    ("keys", "binds", "gpus", "command"),
+    [
+        (
+            *({}, (STUDY, DATA), True),
+            f'apptainer exec --nv {MOUNT.format(STUDY)}{MOUNT.format(DATA)}--pwd "$run" /images/a.sif',
+        ),
+        ({}, (), False, 'apptainer exec --pwd "$run" /images/a.sif'),
+        ({"gpu": "none"}, (), True, 'apptainer exec --pwd "$run" /images/a.sif'),
+        (  # commas, colons and quotes
+            *({}, (Path('/a,b:c "d"/$e'),), False),
+            """apptainer exec --mount 'type=bind,"source=/a,b:c ""d""/$e","destination=/a,b:c ""d""/$e"' """
+            '--pwd "$run" /images/a.sif',
+        ),
+        (
+            {
+                "image": "$IMAGES/a.sif",
+                "runtime": "singularity",
+                "binds": ("$SCRATCH:/scratch",),
+                "overlay": ("/o.ext3:ro", "$SCRATCH/p.sqf:ro"),
+            },
+            *((), True),
+            'singularity exec --nv --bind "$SCRATCH":/scratch --overlay /o.ext3:ro '
+            '--overlay "$SCRATCH"/p.sqf:ro --pwd "$run" "$IMAGES"/a.sif',
+        ),
+        (  # only topmost folders, since it makes none in an image
+            *({"runtime": "charliecloud"}, EVERY, True),
+            'ch-run --cd "$run" --bind /work --bind /data --bind /opt/tools/src /images/a.sif --',
+        ),
+        (  # not twice what the site binds
+            *({"runtime": "charliecloud", "binds": ("/work", "/x:/y")}, (STUDY,), False),
+            'ch-run --cd "$run" --bind /work --bind /x:/y /images/a.sif --',
+        ),
+        ({"runtime": "pyxis"}, (STUDY,), True, ""),  # srun enters the container
+    ],
+)
+def test_a_container_sees_the_gpus_and_the_studys_folders(keys, binds, gpus, command):
+    container = Container(**({"image": "/images/a.sif"} | keys))
+    assert " ".join(container_command(container, binds, gpus=gpus)) == command
 
 
-def test_singularity_with_overlays_and_binds_of_the_site():
-    container = Container(
-        image="$IMAGES/a.sif",
-        runtime="singularity",
-        binds=("$SCRATCH:/scratch",),
-        overlay=("/o.ext3:ro", "$SCRATCH/p.sqf:ro"),
-    )
-    found = " ".join(container_command(container, [], gpus=True))
-    assert found == (
-        'singularity exec --nv --bind "$SCRATCH":/scratch --overlay /o.ext3:ro '
-        '--overlay "$SCRATCH"/p.sqf:ro --pwd "$run" "$IMAGES"/a.sif'
-    )
-
-
-@pytest.mark.parametrize("keys", [{"gpus": False}, {"gpu": "none"}])
-def test_no_driver_is_brought_in_where_nothing_computes_on_gpus(keys):
-    assert words(binds=(), **keys) == 'apptainer exec --pwd "$run" /images/a.sif'
-
-
-def test_apptainer_takes_paths_with_commas_colons_and_quotes():
-    assert words(binds=(Path('/a,b:c "d"/$e'),), gpus=False) == (
-        """apptainer exec --mount 'type=bind,"source=/a,b:c ""d""/$e","destination=/a,b:c ""d""/$e"' """
-        '--pwd "$run" /images/a.sif'
-    )
-
-
-def test_charliecloud_binds_the_topmost_folders_since_it_makes_none_in_an_image():
-    binds = (STUDY, Path("/work/me/cache"), DATA, Path("/tmp/me/s"), Path("/opt/tools/src"))
-    assert words(binds=binds, runtime="charliecloud") == (
-        'ch-run --cd "$run" --bind /work --bind /data --bind /opt/tools/src /images/a.sif --'
-    )
-
-
-def test_charliecloud_does_not_bind_twice_what_the_site_binds():
-    container = Container(image="/i", runtime="charliecloud", binds=("/work", "/x:/y"))
-    assert " ".join(container_command(container, [STUDY], gpus=False)) == (
-        'ch-run --cd "$run" --bind /work --bind /x:/y /i --'
-    )
-
-
-def test_charliecloud_cannot_bind_a_path_with_a_colon():
+@pytest.mark.parametrize(
+    ("runtime", "path"), [("charliecloud", "/opt/a:b"), ("pyxis", "/a:b"), ("pyxis", "/a,b")]
+)
+def test_paths_that_a_runtime_would_split_are_refused(runtime, path):
+    container = Container(image="/i", runtime=runtime)
     with pytest.raises(UserError, match="splits it"):
-        words(binds=(Path("/opt/a:b"),), runtime="charliecloud")
+        container_command(container, [Path(path)], gpus=True) or srun_options(container, [Path(path)])
 
 
-@pytest.mark.parametrize(("scratch", "found"), [("/s", "/s/apptainer"), (None, '"$run/.apptainer"')])
-def test_the_cache_is_never_in_the_home_folder(scratch, found):
-    exports = container_exports(Container(image="/i"), scratch, gpus=True)
-    assert exports == {"APPTAINER_CACHEDIR": found}
-
-
-def test_each_runtime_reads_a_variable_of_its_own():
-    assert set(container_exports(Container(image="/i", runtime="singularity"), None, gpus=True)) == {
-        "SINGULARITY_CACHEDIR"
-    }
-    assert container_exports(Container(image="/i", runtime="charliecloud"), "/s", gpus=True) == {}
+@pytest.mark.parametrize(
+    ("keys", "scratch", "gpus", "exports"),
+    [
+        ({}, "/s", True, {"APPTAINER_CACHEDIR": "/s/apptainer"}),
+        ({}, None, True, {"APPTAINER_CACHEDIR": '"$run/.apptainer"'}),  # never in the home folder
+        ({"runtime": "singularity"}, None, True, {"SINGULARITY_CACHEDIR": '"$run/.singularity"'}),
+        ({"runtime": "charliecloud"}, "/s", True, {}),
+        ({"runtime": "pyxis"}, "/s", False, {"NVIDIA_VISIBLE_DEVICES": "void"}),
+        ({"runtime": "pyxis", "gpu": "none"}, "/s", True, {"NVIDIA_VISIBLE_DEVICES": "void"}),
+        (
+            *({"runtime": "pyxis"}, "/s", True),
+            {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"},
+        ),
+    ],
+)
+def test_each_runtime_reads_variables_of_its_own(keys, scratch, gpus, exports):
+    assert container_exports(Container(image="/i", **keys), scratch, gpus=gpus) == exports
 
 
 PYXIS = Container(image="$IMAGES/a b.sqsh", runtime="pyxis", binds=("$SCRATCH", "/x:/y"))
 
 
 def test_under_pyxis_srun_enters_the_container_and_the_command_itself_does_not():
-    assert container_command(PYXIS, [STUDY], gpus=True) == []
     assert srun_options(PYXIS, [STUDY, DATA]) == [
         """--container-image="$IMAGES"'/a b.sqsh'""",
         '--container-mounts="$SCRATCH":"$SCRATCH",/x:/y,/work/me/studies/s:/work/me/studies/s,/data/sets:/data/sets',
         '--container-workdir="$run"',
     ]
     assert srun_options(Container(image="/a.sif"), [STUDY]) == srun_options(None, [STUDY]) == []
-
-
-@pytest.mark.parametrize("path", ["/a:b", "/a,b"])
-def test_pyxis_cannot_bind_a_path_with_a_colon_or_a_comma(path):
-    with pytest.raises(UserError, match="splits it"):
-        srun_options(PYXIS, [Path(path)])
-
-
-@pytest.mark.parametrize(
-    ("gpus", "gpu", "devices"), [(True, "nv", "all"), (False, "nv", "void"), (True, "none", "void")]
-)
-def test_pyxis_brings_the_driver_in_for_jobs_with_gpus_alone(gpus, gpu, devices):
-    container = Container(image="/i", runtime="pyxis", gpu=gpu)
-    assert container_exports(container, "/s", gpus=gpus)["NVIDIA_VISIBLE_DEVICES"] == devices
 
 
 NASTY_RUN = Path('/studies/s/points/it\'s "$HOME" `x`\n\\/run-1')
@@ -284,54 +271,47 @@ def test_directives_come_before_all_commands():
     assert lines[0].startswith("#!")
 
 
-def test_srun_is_told_cores_blocks_and_to_end_all_when_one_fails():
-    assert started(job_script(job("multiworker", 8, site(cpus_per_node=4)))) == (
-        "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 --distribution=block:block "
-        "--kill-on-bad-exit=1 --mpi=none --export=ALL"
-    )
+SRUN = "--cpus-per-task=1 --distribution=block:block --kill-on-bad-exit={} --mpi=none --export=ALL"
 
 
-def test_srun_leaves_the_others_alone_where_they_survive_one_and_starts_server_and_coordinator_too():
-    assert started(job_script(job("parameter-server", 6, site(cpus_per_node=4)))) == (
-        "srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --cpus-per-task=1 --distribution=block:block "
-        "--kill-on-bad-exit=0 --mpi=none --export=ALL"
-    )
+@pytest.mark.parametrize(
+    ("strategy", "workers", "launcher", "command"),
+    [
+        ("multiworker", 8, "srun", f"srun --nodes=2 --ntasks=8 --ntasks-per-node=4 {SRUN.format(1)}"),
+        # the others survive one; with a server and a coordinator
+        ("parameter-server", 6, "srun", f"srun --nodes=2 --ntasks=8 --ntasks-per-node=4 {SRUN.format(0)}"),
+        ("multiworker", 5, "srun", f"srun --nodes=2 --ntasks=5 {SRUN.format(1)}"),  # nodes differ
+        # a ring of one learns its place as any other
+        *(
+            (ring, 1, "srun", f"srun --nodes=1 --ntasks=1 --ntasks-per-node=1 {SRUN.format(1)}")
+            for ring in ("multiworker", "horovod")
+        ),
+        ("horovod", 6, "mpirun", "mpirun -n 6 --map-by ppr:3:node --rank-by slot --bind-to none"),
+    ],
+)
+def test_a_launcher_is_told_nodes_ranks_and_cores(strategy, workers, launcher, command):
+    script = job_script(job(strategy, workers, site(cpus_per_node=4, launcher=launcher, env={"MY_OWN": "1"})))
+    assert started(script) == command
+    assert ("--allow-run-as-root" in script) == ("|MY_OWN)" in script) == (launcher == "mpirun")
 
 
-def test_srun_is_told_no_number_per_node_where_nodes_differ():
-    assert started(job_script(job("multiworker", 5, site(cpus_per_node=4)))).startswith(
-        "srun --nodes=2 --ntasks=5 --cpus-per-task=1"
-    )
+@pytest.mark.parametrize(
+    ("strategy", "workers", "launcher", "end"),
+    [
+        ("single", 1, "mpirun", '"${worker[@]}"\n'),  # one process needs no launcher
+        *((one, 4, "mpirun", '"${worker[@]}"\n') for one in ("mirrored", "virtual")),
+        ("horovod", 2, "$MPIEXEC $FLAGS_MPI_BATCH", '$MPIEXEC $FLAGS_MPI_BATCH "${worker[@]}"\n'),
+    ],
+)
+def test_one_process_needs_no_launcher_and_a_sites_own_stands_as_it_is(strategy, workers, launcher, end):
+    script = job_script(job(strategy, workers, site(launcher=launcher)))
+    assert started(script) == "" and script.endswith(f' "$run" {end}')
 
 
 def test_with_gpus_workers_bind_themselves_and_a_site_may_say_more():
     on = site(gpus_per_node=4, srun_options=("--gpu-bind=closest", "--x=a b"))
     assert started(job_script(job("horovod", 2, on))).endswith("--cpu-bind=none --gpu-bind=closest '--x=a b'")
     assert "--cpu-bind" not in started(job_script(job("horovod", 2, site())))
-
-
-@pytest.mark.parametrize("strategy", ["single", "mirrored", "virtual"])
-def test_what_is_one_process_needs_no_launcher(strategy):
-    script = job_script(job(strategy, 1 if strategy == "single" else 4, site(launcher="mpirun")))
-    assert started(script) == ""
-    assert script.endswith(' "$run" "${worker[@]}"\n')
-
-
-@pytest.mark.parametrize("strategy", ["multiworker", "horovod"])
-def test_a_ring_of_one_learns_its_place_from_the_launcher_as_any_other(strategy):
-    assert "--ntasks=1" in started(job_script(job(strategy, 1, site())))
-
-
-def test_mpirun_fills_node_after_node_and_leaves_cores_to_the_workers():
-    script = job_script(job("horovod", 6, site(cpus_per_node=4, launcher="mpirun", env={"MY_OWN": "1"})))
-    assert started(script) == "mpirun -n 6 --map-by ppr:3:node --rank-by slot --bind-to none"
-    assert "--allow-run-as-root" in script
-    assert "|MY_OWN)" in script
-
-
-def test_a_sites_own_launcher_stands_as_it_is():
-    script = job_script(job("horovod", 2, site(launcher="$MPIEXEC $FLAGS_MPI_BATCH")))
-    assert script.endswith(' "$run" $MPIEXEC $FLAGS_MPI_BATCH "${worker[@]}"\n')
 
 
 def test_only_workers_that_talk_over_grpc_lose_the_proxies():
