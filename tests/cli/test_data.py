@@ -14,26 +14,6 @@ def test_a_source_is_prepared_ahead(call, tmp_path: Path) -> None:
     assert len(list((tmp_path / "c").glob("*/meta.json"))) == 1
 
 
-def test_damaged_files_are_refused_in_one_list_or_gone_on_without(call, tmp_path: Path) -> None:
-    import numpy as np
-    from PIL import Image
-
-    for name in ("a/0", "a/1", "a/2", "b/0", "b/1", "b/2"):
-        file = tmp_path / "set" / f"{name}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.zeros((8, 8), np.uint8)).save(file)
-    (tmp_path / "set" / "a" / "1.png").write_bytes(b"")
-    (tmp_path / "set" / "b" / "2.png").write_text("no image")
-    command = ["data", "prepare", tmp_path / "set", "--cache", tmp_path / "c"]
-    code, _, err = call(*command)
-    assert code == 2
-    assert "a/1.png" in err and "b/2.png" in err and "--skip-bad" in err
-    code, text, err = call(*command, "--skip-bad")
-    assert code == 0
-    assert "3 training samples" in text
-    assert "1 left out (damaged: an empty file): a/1.png" in err.replace("\n", " ")
-
-
 def test_every_data_set_of_a_study_is_prepared_ahead(call, study: Path) -> None:
     study.write_text(
         'task = "cnn"\n[data]\ncache = "c"\n[sweep]\nworkers = 500\nimage_size = [[8, 8], [4, 4]]'

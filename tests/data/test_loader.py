@@ -221,19 +221,13 @@ def test_it_makes_so_many_ahead_and_no_more():
     assert made == list(range(10))
 
 
-def test_all_come_in_order_and_then_the_end():
-    ahead = Prefetch(iter(range(100)), 3, "test")
-    assert [ahead.take() for _ in range(100)] == list(range(100))
-    with pytest.raises(StopIteration):
-        ahead.take()
-    ahead.close()
-
-
-@pytest.mark.parametrize("taken", [0, 1, 3])
-def test_closing_ends_the_thread_wherever_it_waits(taken):
-    ahead = Prefetch(iter(range(3)), 1, "to be closed")
-    for _ in range(taken):
-        ahead.take()
+@pytest.mark.parametrize(("count", "most", "taken"), [(100, 3, 100), (3, 1, 0), (3, 1, 1), (3, 1, 3)])
+def test_all_come_in_order_and_closing_ends_the_thread_wherever_it_waits(count, most, taken):
+    ahead = Prefetch(iter(range(count)), most, "to be closed")
+    assert [ahead.take() for _ in range(taken)] == list(range(taken))
+    if taken == count:
+        with pytest.raises(StopIteration):
+            ahead.take()
     ahead.close()
     assert "to be closed" not in {thread.name for thread in threading.enumerate()}
 

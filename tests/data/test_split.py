@@ -55,23 +55,13 @@ def test_every_split_is_disjoint_covering_sorted_and_repeatable(prepared, share,
         return
     train, validation, test = rows(split)
     assert sorted(train + validation + test) == list(range(prepared.count))
-    assert train
-    assert validation
-    assert train == sorted(train)
-    assert validation == sorted(validation)
+    assert train and validation
+    assert (train, validation) == (sorted(train), sorted(validation))
     assert rows(make_split(prepared, share, seed)) == [train, validation, test]
     assert {array.dtype for array in (split.train, split.validation, split.test)} == {np.dtype(np.int64)}
-
-
-@given(sets(), shares, seeds)
-def test_given_test_rows_are_never_trained_on(prepared, share, seed):
-    try:
-        split = make_split(prepared, share, seed)
-    except UserError:
-        return
-    start, stop = prepared.given.get("test", (0, 0))
-    assert split.test.tolist() == list(range(start, stop))
-    assert split.quality_split == "validation"
+    if share is not None:  # given test rows are never trained on
+        assert test == list(range(*prepared.given.get("test", (0, 0))))
+        assert split.quality_split == "validation"
 
 
 def test_every_class_is_held_out_alike():
@@ -84,52 +74,38 @@ GIVEN = {"train": (0, 6), "validation": (6, 8), "test": (8, 10)}
 
 
 @pytest.mark.parametrize("validation", [None, "given"])
-def test_a_given_validation_set_is_taken(validation):
-    split = make_split(labelled_set(10, given=GIVEN), validation, 0)
-    assert rows(split) == [[0, 1, 2, 3, 4, 5], [6, 7], [8, 9]]
-    assert split.quality_split == "validation"
+@pytest.mark.parametrize(
+    ("given", "expected", "side"),
+    [
+        (GIVEN, [[0, 1, 2, 3, 4, 5], [6, 7], [8, 9]], "validation"),
+        ({"train": (0, 8), "test": (8, 10)}, [[*range(8)], [8, 9], []], "test"),
+    ],
+)
+def test_a_given_validation_set_is_taken_else_a_given_test_set(validation, given, expected, side):
+    split = make_split(labelled_set(10, given=given), validation, 0)
+    assert (rows(split), split.quality_split) == (expected, side)
 
 
-@pytest.mark.parametrize("validation", [None, "given"])
-def test_a_given_test_set_alone_is_what_quality_is_measured_on(validation):
-    split = make_split(labelled_set(10, given={"train": (0, 8), "test": (8, 10)}), validation, 0)
-    assert rows(split) == [list(range(8)), [8, 9], []]
-    assert split.quality_split == "test"
+@pytest.mark.parametrize(
+    ("validation", "told"), [("given", "neither"), (0.01, "validation = 0.01"), (0.99, "validation = 0.99")]
+)
+def test_a_set_that_is_not_given_and_a_share_that_empties_a_side_are_refused(validation, told):
+    with pytest.raises(UserError, match=told):
+        make_split(labelled_set(10), validation, 0)
 
 
-def test_given_without_a_given_set_is_refused():
-    with pytest.raises(UserError, match="neither"):
-        make_split(labelled_set(10), "given", 0)
-
-
-@pytest.mark.parametrize("share", [0.01, 0.99])
-def test_a_share_that_empties_a_side_is_refused(share):
-    with pytest.raises(UserError, match=f"validation = {share}"):
-        make_split(labelled_set(10), share, 0)
-
-
-def test_a_stored_split_is_read_again_and_not_made_again(mask_folder, ready):
-    prepared = ready(mask_folder(10))
-    first = stored_split(prepared, 0.3, 7)
-    assert first.path is not None
-    assert first.path.parent == prepared.path
-    stored = json.loads(first.path.read_text())
-    stored["train"], stored["validation"] = list(range(7)), [7, 8, 9]
-    first.path.write_text(json.dumps(stored))
-    assert (
-        rows(stored_split(prepared, 0.3, 7)) == rows(Split.load(first.path)) == [[*range(7)], [7, 8, 9], []]
-    )
-
-
-def test_a_split_is_found_once_it_was_stored_and_never_made_by_looking(mask_folder, ready):
+def test_a_stored_split_is_found_read_again_and_never_made_by_looking(mask_folder, ready):
     prepared = ready(mask_folder(10))
     assert find_split(prepared, 0.3, 7) is None
     assert not list(prepared.path.glob("split-*"))
-    made = stored_split(prepared, 0.3, 7)
-    found = find_split(prepared, 0.3, 7)
-    assert found is not None
-    assert rows(found) == rows(made)
+    first = stored_split(prepared, 0.3, 7)
+    assert first.path is not None and first.path.parent == prepared.path
+    assert rows(find_split(prepared, 0.3, 7)) == rows(first)
     assert find_split(prepared, 0.3, 8) is None
+    stored = json.loads(first.path.read_text()) | {"train": [*range(7)], "validation": [7, 8, 9]}
+    first.path.write_text(json.dumps(stored))
+    for again in (stored_split(prepared, 0.3, 7), Split.load(first.path)):
+        assert rows(again) == [[*range(7)], [7, 8, 9], []]
 
 
 def test_a_damaged_split_is_made_anew_when_stored_and_refused_when_loaded(mask_folder, ready):
@@ -192,7 +168,7 @@ def told(prepared, **keys):
     return counts(prepared, stored_split(prepared, validation_of(data_of("set", **keys)), 0))
 
 
-def test_each_side_tells_its_samples_of_every_class(class_folder, ready):
+def test_each_side_tells_its_samples_of_every_class_and_its_groups(class_folder, mask_folder, ready):
     class_folder({"ant": 3, "bee": 5}, at="set/train")
     root = class_folder({"bee": 2}, at="set/test").parent
     assert told(ready(root), validation=0.5) == [
@@ -200,15 +176,10 @@ def test_each_side_tells_its_samples_of_every_class(class_folder, ready):
         "validation: 4 (ant 2, bee 2)",
         "test: 2 (ant 0, bee 2)",
     ]
-
-
-def test_masks_have_no_classes_and_groups_are_counted(mask_folder, ready):
-    root = mask_folder(6)
+    root = mask_folder(6, at="masked")
     assert told(ready(root), validation=0.5) == ["train: 3", "validation: 3"]
-    assert told(ready(root, group_pattern="s."), folds=2) == [
-        "train: 3 in 3 groups",
-        "validation: 3 in 3 groups",
-    ]
+    in_groups = ["train: 3 in 3 groups", "validation: 3 in 3 groups"]
+    assert told(ready(root, group_pattern="s."), folds=2) == in_groups
 
 
 @st.composite
@@ -299,14 +270,12 @@ def test_what_is_drawn_is_the_same_on_every_machine():
     assert held_out(labelled_set(labels=labels), every, Fold(1, 4), 7).tolist() == [6, 10, 17, 18, 20, 22]
 
 
-def test_one_group_for_all_is_refused():
-    with pytest.raises(UserError, match="at least 2 groups"):
-        held_out(labelled_set(count=9, groups="a" * 9), np.arange(9), 0.3, 0)
-
-
-def test_more_folds_than_samples_are_refused():
-    with pytest.raises(UserError, match="4 folds"):
-        held_out(labelled_set(count=3), np.arange(3), Fold(0, 4), 0)
+@pytest.mark.parametrize(
+    ("groups", "validation", "told"), [("a" * 9, 0.3, "at least 2 groups"), (None, Fold(0, 10), "10 folds")]
+)
+def test_one_group_for_all_and_more_folds_than_samples_are_refused(groups, validation, told):
+    with pytest.raises(UserError, match=told):
+        held_out(labelled_set(count=9, groups=groups), np.arange(9), validation, 0)
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=9), st.data())

@@ -118,15 +118,7 @@ size = st.tuples(length, length)
 
 
 @given(size, size)
-def test_a_fitted_size_touches_two_opposite_sides_and_stays_inside(own, into):
-    height, width = fitted(own, into)
-    assert 1 <= height <= into[0]
-    assert 1 <= width <= into[1]
-    assert height == into[0] or width == into[1]
-
-
-@given(size, size)
-def test_results_have_the_size_asked_for_and_masks_no_new_values(own, into):
+def test_results_have_the_size_asked_for_and_masks_no_new_values_and_crops_no_padding(own, into):
     mask = (np.arange(own[0] * own[1]).reshape(own) % 3).astype(np.uint8)
     image = resize_image(mask[:, :, None] * 80, into)
     assert image.shape == (*into, 1)
@@ -137,6 +129,14 @@ def test_results_have_the_size_asked_for_and_masks_no_new_values(own, into):
     padding = resized == 255
     assert padding.sum() == into[0] * into[1] - np.prod(fitted(own, into))
     assert not image[padding].any()
+    height, width = fitted(own, into)
+    assert 1 <= height <= into[0] and 1 <= width <= into[1]
+    assert height == into[0] or width == into[1]
+    ones = np.ones(own, np.uint8)
+    assert (resize_mask(ones, into, "crop") == np.ones(into)).all()
+    assert (resize_image(ones[:, :, None], into, "crop") == 1).all()
+    height, width = covering(own, into)
+    assert (height == into[0] and width >= into[1]) or (width == into[1] and height >= into[0])
 
 
 def test_sixteen_bits_keep_their_depth():
@@ -159,15 +159,6 @@ def test_an_odd_rest_goes_below_and_to_the_right(rest):
     assert np.flatnonzero(resize_mask(tall, (8, 4 + rest))[0] == 1).tolist() == before
     assert np.flatnonzero(resize_mask(wide, (4 + rest, 8))[:, 0] == 1).tolist() == before
     assert np.flatnonzero(resize_image(wide[:, :, None], (4 + rest, 8))[:, 0, 0]).tolist() == before
-
-
-@given(size, size)
-def test_a_cropped_image_has_the_size_asked_for_and_no_padding(own, into):
-    mask = np.ones(own, np.uint8)
-    assert (resize_mask(mask, into, "crop") == np.ones(into)).all()
-    assert (resize_image(mask[:, :, None], into, "crop") == 1).all()
-    height, width = covering(own, into)
-    assert (height == into[0] and width >= into[1]) or (width == into[1] and height >= into[0])
 
 
 def test_cropping_takes_the_centre_and_cuts_the_larger_half_below_and_to_the_right():

@@ -17,31 +17,19 @@ def tilings(draw):
 
 
 @given(tilings())
-def test_every_pixel_lies_in_exactly_one_core_and_every_core_in_its_tile(tiling):
+def test_each_pixel_of_an_image_and_of_a_mask_is_in_one_core_and_tiles_stitched_are_both(tiling):
     own, tile, overlap = tiling
-    seen = np.zeros(own, int)
-    for each in tiles_of(own, tile, overlap):
+    tiles, seen = tiles_of(own, tile, overlap), np.zeros(own, int)
+    for each in tiles:
         seen[each.core_in_image] += 1
         rows, columns = each.core_inside
         assert 0 <= rows.start < rows.stop <= tile[0] and 0 <= columns.start < columns.stop <= tile[1]
     assert (seen == 1).all()
-
-
-@given(tilings())
-def test_tiles_stitched_are_the_image(tiling):
-    own, tile, overlap = tiling
     image = np.arange(own[0] * own[1] * 2).reshape(*own, 2)
-    tiles = tiles_of(own, tile, overlap)
     parts = [cut(image, each, tile) for each in tiles]
     assert all(part.shape == (*tile, 2) for part in parts)
     assert np.array_equal(stitch(parts, tiles, own), image)
-
-
-@given(tilings())
-def test_masks_of_tiles_hold_each_pixel_once_and_nothing_that_counts_beside(tiling):
-    own, tile, overlap = tiling
     mask = (np.arange(own[0] * own[1]).reshape(own) % 7).astype(np.uint8)
-    tiles = tiles_of(own, tile, overlap)
     parts = [cut_mask(mask, each, tile) for each in tiles]
     counted = np.concatenate([part[part != 255] for part in parts])
     assert np.array_equal(np.sort(counted), np.sort(mask.ravel()))

@@ -21,10 +21,15 @@ def refusal_of(source, base=Path()):
     return refused.value
 
 
-def test_a_link_to_itself(tmp_path):
-    (tmp_path / "set").symlink_to("set")
-    assert "does not exist" in refusal_of("set", tmp_path).received
-    assert folder_of("set", tmp_path) is None
+def test_the_folder_of_a_source_is_seen_through_links(mask_folder, tmp_path):
+    root = mask_folder()
+    (tmp_path / "linked").symlink_to(root)
+    assert folder_of("linked", tmp_path) == folder_of(str(root), Path()) == root.resolve()
+    assert folder_of("indents:8", tmp_path) is None
+    assert folder_of("none.npz", tmp_path) is None
+    (tmp_path / "itself").symlink_to("itself")
+    assert "does not exist" in refusal_of("itself", tmp_path).received
+    assert folder_of("itself", tmp_path) is None
 
 
 def test_a_folder_that_may_not_be_entered(mask_folder, monkeypatch):
@@ -54,14 +59,6 @@ def test_a_folder_that_goes_while_it_is_listed(class_folder, monkeypatch):
 
     monkeypatch.setattr(labels, "image_files", image_files)
     assert f"{root / 'b'}: No such file" in refusal_of(root).received
-
-
-def test_the_folder_of_a_source_is_seen_through_links(mask_folder, tmp_path):
-    root = mask_folder()
-    (tmp_path / "linked").symlink_to(root)
-    assert folder_of("linked", tmp_path) == folder_of(str(root), Path()) == root.resolve()
-    assert folder_of("indents:8", tmp_path) is None
-    assert folder_of("none.npz", tmp_path) is None
 
 
 SIZES = ((40, 60), (33, 47), (12, 70))

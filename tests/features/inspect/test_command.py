@@ -43,17 +43,22 @@ def test_wrong_input_ends_with_2(call, tmp_path: Path) -> None:
         assert call("data", "show", *arguments)[0] == 2
 
 
-def test_a_source_with_damaged_files_is_shown_without_them(call, tmp_path: Path) -> None:
-    root = tmp_path / "set"
+def test_a_source_with_damaged_files_is_shown_and_prepared_without_them(call, tmp_path: Path) -> None:
+    root, cache = tmp_path / "set", ("--cache", tmp_path / "c")
     for name in ("a/0.png", "a/1.png", "a/2.png", "b/0.png", "b/1.png", "b/2.png"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("L", (4, 4), int(name[2])).save(root / name)
-    (root / "a" / "0.png").write_bytes(b"")
-    asked = ("data", "show", root, "--cache", tmp_path / "c", "--format", "json")
-    code, _, messages = call(*asked)
-    assert code == 2 and "--skip-bad" in messages
-    code, text, _ = call(*asked, "--skip-bad")
-    assert code == 0 and json.loads(text)["count"] == 5
-    assert call("data", "prepare", root, "--cache", tmp_path / "c", "--skip-bad")[0] == 0
-    code, text, _ = call(*asked, "--skip-bad")
+    (root / "a" / "1.png").write_bytes(b"")
+    (root / "b" / "2.png").write_text("no image")
+    show = ("data", "show", root, *cache, "--format", "json")
+    for command in (show, ("data", "prepare", root, *cache)):
+        code, _, messages = call(*command)
+        assert code == 2
+        assert "a/1.png" in messages and "b/2.png" in messages and "--skip-bad" in messages
+    code, text, _ = call(*show, "--skip-bad")
+    assert code == 0 and json.loads(text)["count"] == 4
+    code, text, messages = call("data", "prepare", root, *cache, "--skip-bad")
+    assert code == 0 and "3 training samples" in text
+    assert "1 left out (damaged: an empty file): a/1.png" in messages.replace("\n", " ")
+    code, text, _ = call(*show, "--skip-bad")
     assert code == 0 and "as prepared in" in json.loads(text)["basis"]
