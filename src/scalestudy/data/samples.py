@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from numpy.typing import NDArray
 
 Kind = Literal["masks", "classes", "custom"]
 """A class for every pixel, a class for every sample, or samples that a task reads itself."""
@@ -115,7 +114,7 @@ def sample_bytes(forms: Forms) -> int:
     return sum(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize for shape, dtype in leaves(forms))
 
 
-Indices = NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 
 
 def epoch_order(samples: Indices, seed: int, epoch: int) -> Indices:

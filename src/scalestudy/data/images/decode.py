@@ -25,10 +25,6 @@ warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "GIF", "WEBP")
 """Formats that are read; the content of a file decides, not its name."""
-EMPTY = "an empty file"
-NO_IMAGE = "no image inside of a format that is read"
-TRUNCATED = "truncated"
-BROKEN = "broken"
 
 
 class DamagedFile(UserError):
@@ -94,10 +90,10 @@ def refusing(path: Path) -> Iterator[None]:
 def _fault(path: Path, error: Exception) -> tuple[str, str]:
     message = str(error).replace(f" '{path}'", "") or type(error).__name__
     if path.stat().st_size == 0:
-        return EMPTY, EMPTY
+        return ("an empty file",) * 2
     if isinstance(error, UnidentifiedImageError):
-        return NO_IMAGE, NO_IMAGE
-    return (TRUNCATED if "truncated" in message.lower() else BROKEN), message
+        return ("no image inside of a format that is read",) * 2
+    return ("truncated" if "truncated" in message.lower() else "broken"), message
 
 
 GREY_MODES = ("1", "L", "LA", "I;16", "I;16B", "I;16L")

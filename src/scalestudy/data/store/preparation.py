@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,11 +89,10 @@ def locked(folder: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def new_folder(place: Path, is_whole: Callable[[], bool], *, alone: bool) -> Iterator[Path]:
+def new_folder(place: Path, *, alone: bool) -> Iterator[Path]:
     """Yield a temporary folder, and rename it to `place` at the end, replacing an incomplete folder there.
 
-    `is_whole` tells whether the folder at `place` is complete. Leftovers of killed processes are removed only
-    if `alone`, while the lock is held.
+    Leftovers of killed processes are removed only if `alone`, while the lock is held.
 
     Raises:
         UserError: If the cache folder is not writable or full.
@@ -105,7 +104,7 @@ def new_folder(place: Path, is_whole: Callable[[], bool], *, alone: bool) -> Ite
         temporary = Path(tempfile.mkdtemp(prefix=f"{place.name}{_MARK}", dir=place.parent))
         yield temporary
         temporary.chmod(0o755)
-        if place.exists() and not is_whole():
+        if place.exists() and Prepared.find(place) is None:
             place.rename(temporary / "damaged")
             shutil.rmtree(temporary / "damaged")
         try:
@@ -113,7 +112,7 @@ def new_folder(place: Path, is_whole: Callable[[], bool], *, alone: bool) -> Ite
             sync_folder(place.parent)
         except OSError:
             # Without locks, another process may have completed it first: keep that folder and its splits.
-            if not is_whole():
+            if Prepared.find(place) is None:
                 raise
     except OSError as error:
         raise _unwritable(
@@ -131,13 +130,6 @@ def _unwritable(expected: str, folder: Path, error: OSError) -> UserError:
 
 DAMAGED_FILES = "damaged.txt"
 """File of a prepared set that lists all damaged files; meta.json has the first of each kind of damage."""
-
-
-def bytes_of(kind: Kind, contents: Contents) -> int:
-    """Return an upper bound for the bytes of the set's arrays on disk."""
-    pixels = contents.input_shape[0] * contents.input_shape[1]
-    one = pixels * contents.input_shape[2] * contents.dtype.itemsize + (pixels if kind == "masks" else 4)
-    return contents.count * one + 1_000_000
 
 
 def write_set(
@@ -271,7 +263,7 @@ class PlannedSet:
             ready = Prepared.find(folder)
             if ready is not None:  # another process finished it while this one waited for the lock
                 return ready
-            with new_folder(folder, lambda: Prepared.find(folder) is not None, alone=alone) as temporary:
+            with new_folder(folder, alone=alone) as temporary:
                 _require_space(folder.parent, needed)
                 if contents is not None:
                     write_set(source, contents, temporary, on_progress)
@@ -301,20 +293,22 @@ def find_prepared(
 
 
 def _needed(source: Source, contents: Contents) -> int:
-    """Return the bytes of the set's arrays.
+    """Return an upper bound for the bytes of the set's arrays on disk.
 
     Raises:
         UserError: If the samples that are decoded in parallel do not fit into memory.
     """
-    needed = bytes_of(source.kind, contents)
     height, width, channels = contents.input_shape
-    if AT_WORK * height * width * channels * contents.dtype.itemsize > memory_limit():
+    image, target = height * width * channels * contents.dtype.itemsize, 4
+    if source.kind == "masks":
+        target = height * width
+    if AT_WORK * image > memory_limit():
         raise UserError(
             f"samples of which {AT_WORK} fit into {units.size(memory_limit())} of memory",
             f"{source.identity} of {height:,} x {width:,} x {channels} {contents.dtype}",
             "Choose a smaller `image_size` under [data], or cut images with `tile`.",
         )
-    return needed
+    return contents.count * (image + target) + 1_000_000
 
 
 def _require_space(folder: Path, needed: int) -> None:
