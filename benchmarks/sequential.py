@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalestudy.analysis.decision import Decision, decide
+from scalestudy.analysis.decision import Criteria, Decision, decide
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.next_runs import Batch, Known, Limits, next_runs
 from scalestudy.analysis.runs import Key, Run, grouped, key_of
@@ -243,7 +243,7 @@ def decided(runs: Sequence[Run]) -> Decision:
     """The decision of the report."""
     measures = measure(grouped(runs))
     margin = QualityMargin(MARGIN)
-    return decide(rows_of(measures, margin), measures, TARGET, "worker", margin)
+    return decide(rows_of(measures, margin), measures, Criteria(TARGET, "worker", margin))
 
 
 def until_decided(truth: Truth, generator: np.random.Generator, limits: Limits | None = None) -> Outcomes:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,31 @@ def run(
         finished="2026-01-02T03:04:05Z",
     )
     return Run(result, tuple(records), f"points/{name}/run-1", (rank(workers),))
+
+
+def changed(run: Run, **fields: Any) -> Run:
+    """The run with other fields of its result."""
+    return replace(run, result=run.result.model_copy(update=fields))
+
+
+def on_nodes(run: Run, per_node: int) -> Run:
+    """The run with a record of each rank, so many ranks on a node."""
+    return on_hosts(run, *(f"node{number // per_node}" for number in range(run.result.workers)))
+
+
+def on_hosts(run: Run, *hosts: str) -> Run:
+    """The run with a record of each rank on these hosts."""
+    records = ({"rank": number, "host": host} for number, host in enumerate(hosts))
+    return replace(run, ranks=tuple(rank(len(hosts)).model_copy(update=record) for record in records))
+
+
+def rows(strategy: str, of: str, values: dict[int, Sequence[Any]], **options: Any) -> list[Run]:
+    """Runs whose field `of` has these values: one list by number of workers, one value for each seed."""
+    return [
+        run(strategy, workers, seed, **{of: value}, **options)
+        for workers, row in values.items()
+        for seed, value in enumerate(row)
+    ]
 
 
 def rank(size: int = 1) -> RankRecord:

@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from scalestudy.analysis.decision import Decision, PassedOver
-from scalestudy.analysis.measures import gathered
+from scalestudy.analysis.measures import Measures, engines_of, gathered
 from scalestudy.analysis.price import Price, is_undecided
 from scalestudy.analysis.quality import Verdict, signed
-from scalestudy.analysis.runs import Key, Planned, metric_label
+from scalestudy.analysis.runs import Key, Planned, Run, metric_label
 from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.study_table import Row
-from scalestudy.analysis.to_target import ToTarget
+from scalestudy.config.objectives import warning_of
 from scalestudy.plugins.engines import label_of
 from scalestudy.store.state import State
 from scalestudy.util import units
@@ -40,45 +39,38 @@ class Advice:
     choice: Row | None = None
     verdict: Verdict | None = None
 
-    @property
-    def price(self) -> Price | None:
-        """Time and cost of one training with the choice."""
-        return self.decision.price
-
 
 def advise(
     rows: Sequence[Row],
     decision: Decision,
+    measures: Measures,
     planned: Sequence[Planned] = (),
-    *,
-    to_target: ToTarget | None = None,
     rate_rule: str = "",
-    by_rows: bool = False,
-    engines: Mapping[Key, str] = MappingProxyType({}),
-    warnings: Sequence[str] = (),
 ) -> Advice:
     """Put a decision into words.
 
     Args:
         rows: Finished rows.
         decision: The decision about `rows`.
+        measures: Measures of all runs of the study.
         planned: All points of the study.
-        to_target: Time until the choice reached the target quality.
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
-        by_rows: Whether runs were taken row by row, so that drift of the machine differs between rows.
-        engines: Engine of each row, where known.
-        warnings: Reasons why measured qualities may be false.
     """
-    questions = (*warnings, *_open_questions(rows, planned, decision, by_rows))
+    questions = tuple(_open_questions(rows, planned, decision))
+    if any(run.result.order == "rows" for runs in measures.groups.values() for run in runs):
+        questions += (
+            "Runs were taken row by row, so slow drift of the machine looks like a difference between rows,"
+            " and no interval shows it. Run in blocks: --order blocks.",
+        )
     choice = next((row for row in rows if row.key == decision.choice), None)
     general = _failures(rows)
     if choice is None:
         return Advice(decision, _nothing(decision), "", tuple(general), questions)
     verdict = decision.verdicts[choice.key]
     sentences = [
-        _between_engines(choice.key, decision.reference, engines),
+        _between_engines(choice.key, decision.reference, engines_of(measures.groups)),
         _quality(choice, verdict),
-        _target(to_target, choice),
+        _target(choice),
         *_steps(decision),
         *(_passed_over(row, decision) for row in decision.passed_over[:MOST_PASSED_OVER]),
         _lasting(decision),
@@ -224,7 +216,8 @@ def _quality(choice: Row, verdict: Verdict) -> str:
     return f"{value}. {against}{verdict.sentence}."
 
 
-def _target(reached: ToTarget | None, choice: Row) -> str:
+def _target(choice: Row) -> str:
+    reached = choice.to_target
     if reached is None:
         return ""
     goal = f"{metric_label(choice.metric)} {reached.quality:.{choice.digits}f}"
@@ -289,9 +282,7 @@ def _failures(rows: Sequence[Row]) -> list[str]:
     return [f"Not considered: {_enumerated(names, 'and')} ({why})." for why, names in failed.items()]
 
 
-def _open_questions(
-    rows: Sequence[Row], planned: Sequence[Planned], decision: Decision, by_rows: bool
-) -> list[str]:
+def _open_questions(rows: Sequence[Row], planned: Sequence[Planned], decision: Decision) -> list[str]:
     """One sentence for each open question, with the runs that would settle it."""
     unclear = [row.key.label for row in rows if row.runs > 1 and decision.verdicts[row.key].kind == "unclear"]
     unknown = [row.key.label for row in rows if row.verdict.kind == "unknown"]
@@ -317,13 +308,22 @@ def _open_questions(
         questions.append(
             f"Costs and qualities are relative to {decision.reference.label}: {decision.no_single}. {remedy}"
         )
-    questions += _untimed(rows)
-    if by_rows:
-        questions.append(
-            "Runs were taken row by row, so slow drift of the machine looks like a difference between rows,"
-            " and no interval shows it. Run in blocks: --order blocks."
-        )
-    return questions
+    return questions + _untimed(rows)
+
+
+def quality_warnings(runs: Sequence[Run]) -> list[str]:
+    """One sentence for the run whose moving statistics hold most of their initial values, if too much."""
+    held = [run.result for run in runs if run.result.initial_statistics is not None]
+    if not held:
+        return []
+    most = max(held, key=lambda result: result.initial_statistics or 0.0)
+    warning = warning_of(most.initial_statistics, most.updates)
+    remedy = (
+        "Call torch.optim.swa_utils.update_bn before evaluating."
+        if most.by_script
+        else 'Set batch_norm = "fresh" under [train].'
+    )
+    return [f"Quality says little about {most.name}. {warning}. {remedy}"] if warning else []
 
 
 def _unfinished(planned: Sequence[Planned]) -> list[str]:

@@ -75,6 +75,26 @@ EFFICIENCY_TARGET = 0.7
 
 
 @dataclass(frozen=True)
+class Criteria:
+    """What a study asks of the choice.
+
+    Attributes:
+        target: Cost efficiency that it must reach.
+        bill: Unit that the site bills.
+        margin: Accepted loss of quality; None for the default.
+        zone: Half of the width of the indifference zone about the target.
+    """
+
+    target: float = EFFICIENCY_TARGET
+    bill: Bill = "worker"
+    margin: QualityMargin | None = None
+    zone: float = INDIFFERENCE_ZONE
+
+
+DEFAULTS = Criteria()
+
+
+@dataclass(frozen=True)
 class PassedOver:
     """A row that is faster than the choice, and the reason why it was not chosen."""
 
@@ -89,7 +109,6 @@ class Decision:
     Attributes:
         choice: The row; None if no row is recommended.
         reference: The row that costs are compared with; None if nothing was timed.
-        zone: Half of the width of the indifference zone about the target.
         no_single: Why the reference has several workers although sites bill one; empty if it has not.
         failures: Rows of which runs failed.
         sound: Rows whose quality does not seem worse and whose runs do not fail more often. No other is
@@ -107,8 +126,7 @@ class Decision:
     """
 
     kind: Kind
-    target: float
-    bill: Bill
+    criteria: Criteria
     choice: Key | None = None
     reference: Key | None = None
     verdicts: Mapping[Key, Verdict] = field(default_factory=dict)
@@ -118,11 +136,20 @@ class Decision:
     rivals: tuple[Key, ...] = ()
     lasting: Key | None = None
     lasting_uncertain: Key | None = None
-    zone: float = INDIFFERENCE_ZONE
     no_single: str = ""
     failures: Mapping[Key, Failures] = field(default_factory=dict)
     sound: frozenset[Key] = frozenset()
     samples: Mapping[Key, Estimate] = field(default_factory=dict)
+
+    @property
+    def target(self) -> float:
+        """Cost efficiency that the choice must reach."""
+        return self.criteria.target
+
+    @property
+    def bill(self) -> Bill:
+        """Unit that the site bills."""
+        return self.criteria.bill
 
     def useful(self, price: Price) -> Price:
         """A price for the same quality: of as many samples as the row needs for it."""
@@ -152,26 +179,24 @@ class Decision:
         low, high = efficiency.low, efficiency.high
         if low is None or high is None:
             return False
-        return self.target - self.zone <= low and high <= self.target + self.zone
+        return self.target - self.criteria.zone <= low and high <= self.target + self.criteria.zone
 
     def is_open(self, price: Price) -> bool:
         """Whether a row may or may not reach the target: its interval leaves the zone on the other side."""
         value, low, high = price.efficiency.value, price.efficiency.low, price.efficiency.high
+        zone = self.criteria.zone
         if value is None or low is None or high is None or price.key == self.reference:
             return False
         if value < self.target or is_undecided(price, self.target):
-            return high > self.target + self.zone
-        return low < self.target - self.zone
+            return high > self.target + zone
+        return low < self.target - zone
 
 
 def decide(
     rows: Sequence[Row],
     measures: Measures,
-    target: float = EFFICIENCY_TARGET,
-    bill: Bill = "worker",
-    margin: QualityMargin | None = None,
+    criteria: Criteria = DEFAULTS,
     *,
-    zone: float = INDIFFERENCE_ZONE,
     planned: Sequence[Planned] = (),
     samples: Mapping[Key, Estimate] = MappingProxyType({}),
 ) -> Decision:
@@ -180,44 +205,36 @@ def decide(
     Args:
         rows: Finished rows.
         measures: The measures that `rows` were computed from.
-        target: Cost efficiency that the choice must reach.
-        bill: Unit that the site bills.
-        margin: Accepted loss of quality.
-        zone: Half of the width of the indifference zone about the target.
+        criteria: What the study asks of the choice.
         planned: All points of the study, of which some may have ended in an error.
         samples: Rows that need more samples for the same quality, and how many times as many.
     """
     if not rows:
-        return Decision("no-runs", target, bill)
+        return Decision("no-runs", criteria)
     keys = [row.key for row in rows]
-    verdicts = _stricter_verdicts(rows, measures, margin)
+    verdicts = _stricter_verdicts(rows, measures, criteria.margin)
     failures = count_failures(keys, measures, planned)
     fewest = min(row.workers for row in rows)
     usual = pooled(failures, [row.key for row in rows if row.workers == fewest], measures)
-    sound = {
+    sound = frozenset(
         key
         for key, verdict in verdicts.items()
         if not verdict.seems_worse and failures[key].share <= usual.share
-    }
+    )
     basis = price_basis(keys, measures)
 
     def decision(basis: PriceBasis) -> Decision:
-        prices, reference = prices_of(keys, measures, sound, bill, basis)
+        prices, reference = prices_of(keys, measures, sound, criteria.bill, basis)
         made = Decision(
             "no-timing",
-            target,
-            bill,
+            criteria,
             verdicts=verdicts,
             prices=prices,
-            zone=zone,
             failures={key: row for key, row in failures.items() if row.failed},
             samples=samples,
-            sound=frozenset(sound),
+            sound=sound,
         )
-        shown = sound
-        if measures.sequential:  # faster rows have had their chance to be shown no worse
-            shown = {key for key in sound if verdicts[key].kind not in OPEN or key.workers == 1}
-        return _choose(made, rows, sound, shown, reference, measures, usual)
+        return _choose(made, rows, reference, measures, usual)
 
     decided = decision(basis)
     if basis != "wall" or decided.choice is None:
@@ -247,15 +264,12 @@ def _stricter_verdicts(
 
 
 def _choose(
-    made: Decision,
-    rows: Sequence[Row],
-    sound: set[Key],
-    shown: set[Key],
-    reference: Key | None,
-    measures: Measures,
-    usual: Failures,
+    made: Decision, rows: Sequence[Row], reference: Key | None, measures: Measures, usual: Failures
 ) -> Decision:
-    target, verdicts, prices = made.target, made.verdicts, made.prices
+    target, verdicts, prices, sound = made.target, made.verdicts, made.prices, made.sound
+    shown = sound
+    if measures.sequential:  # faster rows have had their chance to be shown no worse
+        shown = frozenset(key for key in sound if verdicts[key].kind not in OPEN or key.workers == 1)
     if all(verdicts[row.key].failed for row in rows):
         return replace(made, kind="nothing-learned")
     candidates = [

@@ -11,7 +11,7 @@ from math import isfinite, sqrt
 from statistics import fmean, median
 from typing import Literal, NamedTuple
 
-from scalestudy.analysis.runs import Run, Seed, epoch_value, metric_label, seed_of
+from scalestudy.analysis.runs import Run, Seed, epoch_values, metric_label, seed_of
 from scalestudy.config.objectives import Sense, gain
 
 GROWN = 0.1
@@ -88,10 +88,11 @@ def _divergence(run: Run) -> str | None:
         return f"{metric_label(result.metric)} is not finite at the end"
     if not run.epochs:
         return None
-    first, last = epoch_value(run.epochs, 0, "loss"), epoch_value(run.epochs, -1, "loss")
+    losses = epoch_values(run.epochs, "loss")
+    first, last = losses[0], losses[-1]
     if first is None or last is None:
         return None
-    validation = epoch_value(run.epochs, -1, "validation", "loss")
+    validation = epoch_values(run.epochs, "validation", "loss")[-1]
     if not isfinite(last) or not isfinite(0.0 if validation is None else validation):
         return "the loss is not finite at the end"
     if isfinite(first) and last - first > GROWN * abs(first):

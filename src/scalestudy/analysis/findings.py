@@ -4,23 +4,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scalestudy.analysis.advice import Advice, advise
-from scalestudy.analysis.decision import EFFICIENCY_TARGET, decide
+from scalestudy.analysis.advice import Advice, advise, quality_warnings
+from scalestudy.analysis.decision import DEFAULTS, EFFICIENCY_TARGET, Criteria, decide
 from scalestudy.analysis.larger_batch import causes, quality_holds, usefulness
-from scalestudy.analysis.measures import Measures, engines_of, is_virtual, measure
+from scalestudy.analysis.measures import Measures, is_virtual, measure
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import Key, Planned, Run, grouped, read_epochs
-from scalestudy.analysis.scaling_model import Model, models_of
+from scalestudy.analysis.scaling_model import Model, model_of, series_of
 from scalestudy.analysis.study_table import Row, best_single, rows_of
 from scalestudy.analysis.to_target import times_to_target, useful_speed_ups
 from scalestudy.config.expand import point_name
-from scalestudy.config.file import INDIFFERENCE_ZONE, QualityMargin
-from scalestudy.config.objectives import gain, warning_of
+from scalestudy.config.file import QualityMargin
+from scalestudy.config.objectives import gain
 from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.launch.queue.site_profile import billing_unit
 from scalestudy.launch.study_status import study_status
-from scalestudy.store.records import Result
 from scalestudy.store.study_folder import RunFolder, StudyFolder
 
 
@@ -32,8 +31,7 @@ class Findings:
         rows: One per point without its seed.
         measures: The measures that the rows were computed from, with the designs that pool their spread.
         phases: Mean seconds by phase for each row.
-        target: Cost efficiency below which workers count as not worth their cost.
-        margin: Accepted loss of quality from the study file; None for the default.
+        criteria: What the study asks of the choice.
         models: How the times of each strategy and variant scale.
         readings: Sentences on how files of numbers from other tools were interpreted.
         folder: The study's folder, for sections that read their own records; None if there are only numbers.
@@ -46,8 +44,7 @@ class Findings:
     measures: Measures
     phases: dict[Key, dict[str, float]]
     advice: Advice
-    target: float
-    margin: QualityMargin | None = None
+    criteria: Criteria
     models: tuple[Model, ...] = ()
     readings: tuple[str, ...] = ()
     folder: Path | None = None
@@ -57,14 +54,11 @@ def analyse(
     name: str,
     runs: Sequence[Run],
     planned: Sequence[Planned] = (),
-    target: float = EFFICIENCY_TARGET,
+    criteria: Criteria = DEFAULTS,
     *,
-    bill: Bill = "worker",
-    margin: QualityMargin | None = None,
     target_quality: float | None = None,
     rate_rule: str = "",
     folder: Path | None = None,
-    zone: float = INDIFFERENCE_ZONE,
 ) -> Findings:
     """Analyse finished runs.
 
@@ -72,26 +66,24 @@ def analyse(
         name: Name of the study.
         runs: Its finished runs.
         planned: All points of the study.
-        target: Cost efficiency that the recommended row must reach.
-        bill: Unit that the site bills.
-        margin: Accepted loss of quality.
+        criteria: What the study asks of the choice.
         target_quality: Quality for which times are computed; by default the quality of the best one-worker
             row minus the margin.
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
         folder: The study's folder.
-        zone: Half of the width of the indifference zone about the target.
     """
     measures = measure(grouped(runs))
-    groups = measures.groups
+    groups, margin = measures.groups, criteria.margin
     rows = rows_of(measures, margin)
     # Runs from other tools are shown beside our own, but get no advice: their work may differ.
     ours = [row for row in rows if not row.source] or rows
     wanted = _target_quality(ours, margin) if target_quality is None else target_quality
     keys = [row.key for row in ours]
-    reached = {} if wanted is None else times_to_target(keys, measures, wanted, bill)
+    reached = {} if wanted is None else times_to_target(keys, measures, wanted, criteria.bill)
     useful = {} if wanted is None else useful_speed_ups(keys, measures, wanted)
-    samples = {key: found.ratio for key, found in useful.items() if found.costs_samples}
-    decision = decide(ours, measures, target, bill, margin, zone=zone, planned=planned, samples=samples)
+    # More samples than on the baseline are significant if the whole interval is above 1.
+    samples = {key: found.ratio for key, found in useful.items() if (found.ratio.low or 0.0) > 1}
+    decision = decide(ours, measures, criteria, planned=planned, samples=samples)
     rows = [
         replace(
             row,
@@ -101,23 +93,24 @@ def analyse(
         )
         for row in rows
     ]
-    models, choice = models_of(measures), decision.choice
+    choice = decision.choice
     advice = advise(
         [row for row in rows if not row.source] or rows,
         decision,
+        measures,
         planned,
-        to_target=reached.get(choice) if choice else None,
-        rate_rule=rate_rule if len({row.global_batch for row in ours}) > 1 else "",
-        by_rows=any(run.result.order == "rows" for run in runs),
-        engines=engines_of(groups),
-        warnings=_warnings(runs),
+        rate_rule if len({row.global_batch for row in ours}) > 1 else "",
     )
     virtual = {key: verdict for key, verdict in decision.verdicts.items() if is_virtual(groups[key])}
     held, why = quality_holds(virtual), causes(decision.verdicts, measures)
     if held and len(virtual) == len(groups):
         advice = replace(advice, headline=held.pop(0))
     gained = [text for row in rows if row.key == choice and (text := usefulness(row))]
-    advice = replace(advice, sentences=(*gained, *advice.sentences, *held, *why))
+    advice = replace(
+        advice,
+        sentences=(*gained, *advice.sentences, *held, *why),
+        open_questions=(*quality_warnings(runs), *advice.open_questions),
+    )
     return Findings(
         name=name,
         runs=tuple(run for members in groups.values() for run in members),
@@ -126,9 +119,8 @@ def analyse(
         measures=measures,
         phases={key: phase_seconds(members) for key, members in groups.items()},
         advice=advice,
-        target=target,
-        margin=margin,
-        models=models,
+        criteria=criteria,
+        models=tuple(model_of(series, groups) for series in series_of(measures)),
         folder=folder,
     )
 
@@ -141,21 +133,6 @@ def _target_quality(rows: Sequence[Row], margin: QualityMargin | None) -> float 
     return best.quality.value - gain(
         accepted_loss(best.quality.value, best.sense, margin), best.sense.better or "higher"
     )
-
-
-def _warnings(runs: Sequence[Run]) -> list[str]:
-    """One sentence for the run whose moving statistics hold most of their initial values, if too much."""
-    held = [run.result for run in runs if run.result.initial_statistics is not None]
-    if not held:
-        return []
-    most = max(held, key=lambda result: result.initial_statistics or 0.0)
-    warning = warning_of(most.initial_statistics, most.updates)
-    remedy = (
-        "Call torch.optim.swa_utils.update_bn before evaluating."
-        if most.by_script
-        else 'Set batch_norm = "fresh" under [train].'
-    )
-    return [f"Quality says little about {most.name}. {warning}. {remedy}"] if warning else []
 
 
 def phase_seconds(runs: Sequence[Run]) -> dict[str, float]:
@@ -202,15 +179,17 @@ def read_study(
         folder.name,
         [run for status in overview.points for run in runs_of(status, folder.path)],
         [_planned(status, folder.path) for status in overview.points],
-        target,
-        bill=bill or billing_unit(folder) or "worker",
-        margin=study.quality_margin,
+        Criteria(
+            target,
+            bill or billing_unit(folder) or "worker",
+            study.quality_margin,
+            study.indifference_zone,
+        ),
         target_quality=target_quality,
         rate_rule=rate_rule(
             study.train.learning_rate_scaling, tuned="train.learning_rate" in study.sweep.other
         ),
         folder=folder.path,
-        zone=study.indifference_zone,
     )
 
 
@@ -220,34 +199,33 @@ def rate_rule(scaling: str, *, tuned: bool) -> str:
 
 
 def runs_of(status: PointStatus, study: Path) -> Iterator[Run]:
-    """Yield the finished run of a point, also as that of each point with the same training."""
+    """Yield the finished run of a point, also as that of each point with the same training.
+
+    Damage to its records of epochs is noted, not raised.
+    """
     if not status.run or not status.result:
         return
-    point, run = status.point, read_run(status.run, status.result, study)
-    yield run
-    for swept in point.also:
-        name = point_name(point.strategy, point.workers, point.seed, swept)
-        yield replace(run, result=status.result.model_copy(update={"name": name, "swept": swept}))
-
-
-def read_run(folder: RunFolder, result: Result, study: Path) -> Run:
-    """Read what a finished run left; damage to its other records is noted, not raised."""
+    point, folder, result = status.point, status.run, status.result
     epochs, wrong = read_epochs(folder.path)
     if not wrong and len(epochs) != result.epochs:
         wrong = [f"epochs.jsonl holds {len(epochs)} of {result.epochs} epochs"]
-    ranks, gallery = tuple(folder.ranks()), folder.gallery_record()
     held, noted = folder.allocations(), folder.disturbance()
-    run = Run(
-        result,
-        epochs,
-        _relative(folder, study),
-        ranks,
-        tuple(wrong),
-        gallery,
-        allocations=held.jobs if held else (),
-        busy=f"other programs used {noted.share:.0%} of its cores" if noted else None,
+    run = as_training(
+        Run(
+            result,
+            epochs,
+            _relative(folder, study),
+            tuple(folder.ranks()),
+            tuple(wrong),
+            folder.gallery_record(),
+            allocations=held.jobs if held else (),
+            busy=f"other programs used {noted.share:.0%} of its cores" if noted else None,
+        )
     )
-    return as_training(run)
+    yield run
+    for swept in point.also:
+        name = point_name(point.strategy, point.workers, point.seed, swept)
+        yield replace(run, result=run.result.model_copy(update={"name": name, "swept": swept}))
 
 
 def _planned(status: PointStatus, study: Path) -> Planned:

@@ -86,22 +86,6 @@ class Measure:
         return self.difference(key, reference).map(exponential)
 
 
-def measured_qualities(
-    qualities: Mapping[Key, Values],
-    scales: Mapping[Key, Scale],
-    learned: Iterable[Sequence[Key]],
-    updates: Mapping[Key, Key],
-) -> Measure:
-    """Qualities, which are compared as differences; rows with equal updates count once in a design."""
-    firsts = [[key for key in keys if updates[key] == key] for keys in learned]
-    found = measured(qualities, scales, firsts, LINEAR)
-    return replace(
-        found,
-        of_means={key: found.of_means[updates[key]] for key in qualities},
-        of_differences={key: found.of_differences[updates[key]] for key in qualities},
-    )
-
-
 def measured(
     values: Mapping[Key, Values],
     scales: Mapping[Key, Scale],
@@ -112,8 +96,10 @@ def measured(
     of_means: dict[Key, Design | None] = dict.fromkeys(values)
     of_differences: dict[Key, Design | None] = dict.fromkeys(values)
     for keys in alike:
-        of_means |= _design(keys, values, lambda key: scales[key])
-        of_differences |= _design(keys, values, lambda _: differences)
+        compared = _design(keys, values, lambda _: differences)
+        of_differences |= compared
+        alone = any(scales[key] is not differences for key in keys)
+        of_means |= _design(keys, values, lambda key: scales[key]) if alone else compared
     return Measure(values, scales, differences, of_means, of_differences)
 
 
@@ -185,9 +171,10 @@ def measure(groups: Groups) -> Measures:
     def times(value: Callable[[Run], float | None]) -> Measure:
         return measured_times(groups, {key: values_of(runs, value) for key, runs in timed.items()})
 
-    named = gathered(groups, lambda key: groups[key][0].result.metric).values()
-    together = {key: [run for other in keys for run in groups[other]] for keys in named for key in keys}
-    senses = {key: sense_of(together[key]) for key in groups}
+    by_metric = gathered(groups, lambda key: groups[key][0].result.metric).values()
+    senses: dict[Key, Sense] = {}
+    for keys in by_metric:
+        senses |= dict.fromkeys(keys, sense_of([run for key in keys for run in groups[key]]))
     bases = _bases(groups)
     throughput = times(RATES["throughput"])
     rate = throughput
@@ -203,20 +190,25 @@ def measure(groups: Groups) -> Measures:
     qualities = {key: values_of(runs, lambda run: run.result.quality) for key, runs in trained.items()}
     scales: dict[Key, Scale] = {}
     digits: dict[Key, int] = {}
-    by_metric = gathered(groups, lambda key: groups[key][0].result.metric)
-    for keys in by_metric.values():
+    for keys in by_metric:
         values = [value for key in keys for value in qualities[key].values()]
         scale = quality_scale(all(senses[key].bounded for key in keys), values)
         scales |= dict.fromkeys(keys, scale)
         digits |= dict.fromkeys(keys, decimals(scale, values))
     failed = {key: failures(runs, senses[key], digits[key]) for key, runs in trained.items()}
-    learned = [[key for key in keys if not failed[key]] for keys in by_metric.values()]
+    # Rows with equal updates count once in a design.
+    learned = [[key for key in keys if not failed[key] and updates[key] == key] for keys in by_metric]
+    quality = measured(qualities, scales, learned, LINEAR)
     return Measures(
         groups=groups,
         throughput=throughput,
         training_seconds=times(lambda run: run.result.training_seconds),
         wall_seconds=times(lambda run: run.wall_seconds),
-        quality=measured_qualities(qualities, scales, learned, updates),
+        quality=replace(
+            quality,
+            of_means={key: quality.of_means[updates[key]] for key in groups},
+            of_differences={key: quality.of_differences[updates[key]] for key in groups},
+        ),
         rate=rate,
         bases=bases,
         senses=senses,
@@ -321,11 +313,11 @@ def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:
         return not timed or not oversubscription(groups[row])
 
     for strategy in (key.strategy, *references(engine)):
-        single = key.with_(strategy, 1)
+        single = replace(key, strategy=strategy, workers=1)
         if single in groups and groups[single][0].result.engine == engine and is_usable(single):
             return single
     series = [row for row in groups if row.series == key.series and is_usable(row)]
-    if len(series) < 2 or key.with_(key.strategy, 1) in groups:
+    if len(series) < 2 or key.on(1) in groups:
         return None
     return min(series, key=lambda row: row.workers)
 

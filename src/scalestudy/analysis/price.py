@@ -78,11 +78,6 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     return SpeedUp(steady, training, wall, baseline, reason, training_reason)
 
 
-def efficiency(speed: Estimate, workers: int, against: int = 1) -> Estimate:
-    """n0 S(n) / n with its interval; `against` is n0, the workers of the baseline."""
-    return speed.scaled(against / workers)
-
-
 def _no_baseline(key: Key, groups: Groups) -> str:
     others = f" with {key.details}" if key.swept else ""
     if key.on(1) in groups:
@@ -99,21 +94,20 @@ def _ratio(key: Key, baseline: Key, measures: Measures, measure: Measure) -> Est
 
 
 def _steady(key: Key, baseline: Key, measures: Measures) -> tuple[Estimate, str | None]:
+    missing = {"throughput": "throughput", "epoch": "time of an epoch", "training": "training time"}
     for row in (key, baseline):
         if not measures.rate.values[row]:
-            return NOTHING, _no_rate(row, measures)
+            if not any(run.foreign for run in measures.groups[row]):
+                return NOTHING, "no steady throughput: one epoch only, or resumed in all others"
+            return (
+                NOTHING,
+                f"its {missing[measures.bases[row]]}, by which the others are compared, is unknown",
+            )
     unlike = unlike_work(key, baseline, measures) if measures.bases[key] != "throughput" else None
     if unlike:
         return NOTHING, unlike
     estimate = _ratio(key, baseline, measures, measures.rate)
     return estimate, None if estimate.value is not None else "a throughput is not a positive number"
-
-
-def _no_rate(key: Key, measures: Measures) -> str:
-    if not any(run.foreign for run in measures.groups[key]):
-        return "no steady throughput: one epoch only, or resumed in all others"
-    missing = {"throughput": "throughput", "epoch": "time of an epoch", "training": "training time"}
-    return f"its {missing[measures.bases[key]]}, by which the others are compared, is unknown"
 
 
 def _of_times(key: Key, baseline: Key, measures: Measures, times: Measure) -> tuple[Estimate, str | None]:
@@ -220,14 +214,13 @@ def prices_of(
         first = min((other for other in keys if other.series == key.series), key=lambda other: other.workers)
         if measures.bases[key] != "throughput" and unlike_work(key, first, measures):
             continue
-        seconds = measure.mean(key)
+        seconds, units = measure.mean(key), units_of(runs, bill)
         if seconds.value is None or seconds.value <= 0:
             continue
-        units = units_of(runs, bill)
+        cost = seconds.scaled(units / 3600)
         if basis == "rate":
-            prices[key] = Price(key, basis, Estimate(1 / seconds.value), units, bill, NOTHING)
-        else:
-            prices[key] = Price(key, basis, seconds, units, bill, seconds.scaled(units / 3600))
+            seconds, cost = Estimate(1 / seconds.value), NOTHING
+        prices[key] = Price(key, basis, seconds, units, bill, cost)
     usable = [price for key, price in prices.items() if key in sound]
     least = min((price.units for price in usable), default=0.0)
     smallest = [price for price in usable if price.units == least]
@@ -241,7 +234,10 @@ def prices_of(
         prices[key] = replace(price, speedup=speedup, efficiency=efficiency, on_front=key in front)
     for members in gathered(list(prices), lambda key: key.series).values():
         for below, key in pairwise(sorted(members, key=lambda key: key.workers)):
-            prices[key] = _with_marginal(prices[key], prices[below])
+            price, before = prices[key], prices[below]
+            if before.units < price.units and price.speedup.value and before.speedup.value:
+                gained = (price.speedup.value - before.speedup.value) / (price.units - before.units)
+                prices[key] = replace(price, marginal=gained, marginal_from=below.workers)
     return prices, reference.key
 
 
@@ -249,16 +245,6 @@ def relative_time(measures: Measures, basis: PriceBasis, key: Key, other: Key) -
     """Time of `key` divided by the time of `other`."""
     measure = _measure(measures, basis)
     return measure.ratio(other, key) if basis == "rate" else measure.ratio(key, other)
-
-
-def _with_marginal(price: Price, before: Price) -> Price:
-    """Return the price with the gain of the last step up in its series."""
-    if before.units >= price.units:
-        return price
-    if price.speedup.value is None or before.speedup.value is None:
-        return price
-    gained = (price.speedup.value - before.speedup.value) / (price.units - before.units)
-    return replace(price, marginal=gained, marginal_from=before.key.workers)
 
 
 def _front(prices: Sequence[Price]) -> set[Key]:

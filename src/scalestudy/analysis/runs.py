@@ -204,10 +204,6 @@ class Key:
         """Identifies rows that differ only in the number of workers."""
         return self.strategy, self.variant
 
-    def with_(self, strategy: str, workers: int) -> "Key":
-        """Return the key of another strategy and number of workers with the same other swept values."""
-        return Key(strategy, workers, self.variant)
-
     def on(self, workers: int) -> "Key":
         """Return the key of another number of workers in the same series."""
         return Key(self.strategy, workers, self.variant)
@@ -299,11 +295,6 @@ def epoch_values(epochs: Sequence[EpochOutcome], *path: str) -> list[Any]:
     if isinstance(epochs, Epochs):
         return epochs.column(*path)
     return [value_of(epoch, path) for epoch in epochs]
-
-
-def epoch_value(epochs: Sequence[EpochOutcome], index: int, *path: str) -> Any:
-    """One value of one epoch."""
-    return epochs.column(*path)[index] if isinstance(epochs, Epochs) else value_of(epochs[index], path)
 
 
 def swept_names(runs: Sequence[Run]) -> list[str]:

@@ -131,10 +131,14 @@ def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
         count: rows[count] for count, work in works.items() if weak or nearly_equal((work, works[first]))
     }
     nodes = {count: {nodes_of(run) for run in members} for count, members in compared.items()}
+    times = measures.training_seconds
+    if of != "training":
+        own = {key: measures.groups[key] for key in keys}
+        times = measured_times(own, {key: values_of(runs, _SECONDS[of]) for key, runs in own.items()})
     return Series(
         key=keys[0].on(first),
         different=tuple(sorted(compared)),
-        times=measures.training_seconds if of == "training" else _own_times(keys, measures, of),
+        times=times,
         work="weak" if weak else "strong",
         samples=compared[first][0].result.samples_processed,
         update=_update({count: members[0].result.global_batch for count, members in compared.items()}),
@@ -154,11 +158,6 @@ _SECONDS: dict[TimeOf, Callable[[Run], float | None]] = {
     "epoch": lambda run: epoch_seconds(run) if run.foreign else None,
     "samples": lambda run: SAMPLES / run.result.throughput if run.foreign and run.result.throughput else None,
 }
-
-
-def _own_times(keys: Sequence[Key], measures: Measures, of: TimeOf) -> Measure:
-    groups = {key: measures.groups[key] for key in keys}
-    return measured_times(groups, {key: values_of(runs, _SECONDS[of]) for key, runs in groups.items()})
 
 
 def _works(rows: Mapping[int, Sequence[Run]], of: TimeOf) -> dict[int, float]:
@@ -244,16 +243,6 @@ class Model:
         """Whether the runs deviate from the scaling model by more than their scatter."""
         return self.fit is not None and self.fit.lack_of_fit
 
-    @property
-    def nodes_measured(self) -> int | None:
-        """Largest number of nodes measured; None if unknown."""
-        return self.series.nodes_measured
-
-    @property
-    def workers_per_node(self) -> int | None:
-        """Largest number of workers on one node; None if unknown."""
-        return self.series.workers_per_node
-
     def predict(self, workers: float) -> Prediction:
         """Time, speed-up and efficiency on a number of workers: measured if available, else from the model.
 
@@ -306,18 +295,12 @@ class Model:
             return NOTHING
         return limit if counts[-1] >= REACH * counts[0] and limit.value <= REACH * reached else NOTHING
 
-    def counts(self, most: int | None = None) -> list[int]:
-        """Measured numbers of workers, then doublings up to `most`, by default `REACH` times the largest."""
+    def counts(self) -> list[int]:
+        """Measured numbers of workers, then doublings up to `REACH` times the largest."""
         counts = list(self.series.different)
-        most = most or REACH * counts[-1]
-        while counts[-1] * 2 <= most:
+        while counts[-1] * 2 <= REACH * self.series.different[-1]:
             counts.append(counts[-1] * 2)
         return counts
-
-
-def models_of(measures: Measures) -> tuple[Model, ...]:
-    """Model of every strategy and variant, in reading order."""
-    return tuple(model_of(series, measures.groups) for series in series_of(measures))
 
 
 def model_of(series: Series, groups: Groups) -> Model:
@@ -345,31 +328,12 @@ def _why_none(series: Series) -> str:
     counts = len(series.different)
     if counts >= MINIMUM_COUNTS:
         return "a training time is not a positive number"
-    others = f" ({_listed(series.others)} processed a different number of samples)" if series.others else ""
+    listed = ", ".join(map(str, series.others))
+    others = f" ({listed} processed a different number of samples)" if listed else ""
     return (
         f"a scaling model needs {MINIMUM_COUNTS} different numbers of workers, and there"
         f" {'is 1' if counts == 1 else f'are {counts}'}{others}"
     )
-
-
-def _listed(counts: Sequence[int]) -> str:
-    return ", ".join(str(count) for count in counts)
-
-
-def karp_flatt(speedup: Estimate, workers: float) -> Estimate:
-    """Serial share e = (1/S - 1/n) / (1 - 1/n), with the interval from that of the speed-up.
-
-    Karp and Flatt, "Measuring parallel processor performance", Communications of the ACM 33 (1990). If it
-    stays constant as workers are added, time is lost to serial work; if it rises, to overhead that grows with
-    them.
-
-    Args:
-        speedup: S(n); a relative speed-up is on n / n0 workers.
-        workers: n, or n / n0. At 1 the result is empty. Below 0, the speed-up is more than ideal.
-    """
-    if workers <= 1 or not speedup.value or speedup.value < 0 or math.isinf(speedup.value):
-        return NOTHING
-    return speedup.inverse().map(lambda value: (value - 1 / workers) / (1 - 1 / workers))
 
 
 NAMES = {
@@ -401,7 +365,7 @@ def model_sentences(model: Model) -> list[str]:
             " so its predictions are unreliable."
         )
     if model.series.others:
-        others = ", ".join(str(count) for count in model.series.others)
+        others = ", ".join(map(str, model.series.others))
         sentences.append(
             "Left out of the scaling model, because they processed a different number of samples:"
             f" {others} workers."
@@ -421,11 +385,11 @@ def describe_fit(model: Model, name: str) -> str:
     text = f"{name}: {fit.written}{of}, {consists}. "
     text += "Mean times agree with it." if abs(off) < 1e-6 else held
     extra = fit.parts.get("second node")
-    if extra and series.updates and model.workers_per_node is not None:
+    if extra and series.updates and series.workers_per_node is not None:
         # The coefficient covers all updates of a training on one worker.
         per_update = extra / series.updates / (series.key.workers if series.update == "growing" else 1)
         text += (
-            f" From the second node on ({model.workers_per_node + 1} workers or more) each update takes"
+            f" From the second node on ({series.workers_per_node + 1} workers or more) each update takes"
             f" {1000 * per_update:.3g} ms longer."
         )
     return text

@@ -8,7 +8,6 @@ verdict of the run that ended. A row that will hardly be shown to be no worse ge
 never adds a false "no worse".
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -114,20 +113,21 @@ def level_at(seeds: int) -> float:
 
 
 @cache
-def levels(looks: Sequence[int] = LOOKS) -> dict[int, float]:
+def levels() -> dict[int, float]:
     """One-sided level of the test at each look, by recursive integration (Armitage et al., JRSS A 132, 1969).
 
     The density of the sum that has not crossed a boundary yet is carried from look to look on a grid.
     """
     import numpy as np
+    from scipy.special import ndtr
 
-    most = looks[-1]
+    most = LOOKS[-1]
     grid = np.linspace(-9.0, 9.0, 1801) * sqrt(most)
     width = float(grid[1] - grid[0])
-    density = np.exp(-(grid**2) / looks[0] / 2) / sqrt(2 * np.pi * looks[0])
+    density = np.exp(-(grid**2) / LOOKS[0] / 2) / sqrt(2 * np.pi * LOOKS[0])
     found: dict[int, float] = {}
     spent = 0.0
-    for before, look in pairwise((looks[0], *looks)):
+    for before, look in pairwise((LOOKS[0], *LOOKS)):
         if look > before:
             kernel = np.exp(-((np.arange(-600, 601) * width) ** 2) / (look - before) / 2)
             density = np.convolve(density, kernel / kernel.sum(), "same")
@@ -135,13 +135,7 @@ def levels(looks: Sequence[int] = LOOKS) -> dict[int, float]:
         tail = np.cumsum(density[::-1])[::-1] * width
         place = int(np.searchsorted(-tail, -due))
         edge = float(grid[place] - width * (due - tail[place]) / (tail[place - 1] - tail[place]))
-        found[look] = _upper(edge / sqrt(look))
+        found[look] = float(ndtr(-edge / sqrt(look)))
         density = np.where(grid < edge, density, 0.0)
         spent += due
     return found
-
-
-def _upper(value: float) -> float:
-    from scipy.special import ndtr
-
-    return float(ndtr(-value))

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError, field_validator, model_validator
 
+from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import Findings, analyse, rate_rule
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.runs import Run
@@ -92,11 +93,13 @@ class SharedStudy(Record):
         return analyse(
             self.study,
             [Run(run.result, _epochs(run.epochs), None, tuple(run.ranks)) for run in self.runs],
-            bill=self.bill,
-            margin=None if self.margin is None else QualityMargin.parse(self.margin),
+            criteria=Criteria(
+                bill=self.bill,
+                margin=None if self.margin is None else QualityMargin.parse(self.margin),
+                zone=self.zone,
+            ),
             target_quality=target_quality,
             rate_rule=rule,
-            zone=self.zone,
         )
 
     @property

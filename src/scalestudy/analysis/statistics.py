@@ -40,10 +40,6 @@ class Estimate:
         """Half of the interval's length, or None without one."""
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
-    def contains(self, value: float) -> bool:
-        """Whether there is an interval and `value` lies strictly inside it."""
-        return self.low is not None and self.high is not None and self.low < value < self.high
-
     def map(self, function: Callable[[float], float]) -> "Estimate":
         """Apply an increasing function to the value and its interval."""
         return Estimate(*(None if x is None else function(x) for x in (self.value, self.low, self.high)))

@@ -9,7 +9,7 @@ from scalestudy.analysis.costs import COLUMNS as COSTS
 from scalestudy.analysis.costs import Costs, costs_of
 from scalestudy.analysis.divergence import chance_of
 from scalestudy.analysis.measures import Basis, Measures, oversubscription
-from scalestudy.analysis.price import Price, SpeedUp, efficiency, speed_up
+from scalestudy.analysis.price import Price, SpeedUp, speed_up
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run, sense_of, sources, swept_names
 from scalestudy.analysis.statistics import Estimate
@@ -36,7 +36,6 @@ class Row:
         oversubscribed: Why its times cannot be used.
         basis: Quantity whose ratio is `speed.steady`: "throughput", or the inverse of the mean time of an
             "epoch" or of the "training".
-        same_work: Whether all of its runs did the same work, as far as known.
         source: Files and lines that it was taken from; None for our own runs.
         failed_runs: Number of runs that diverged, stayed at chance level or collapsed.
         worst_quality: Quality of its worst run.
@@ -66,7 +65,6 @@ class Row:
     oversubscribed: str | None
     costs: Costs
     basis: Basis
-    same_work: bool
     source: str | None
     failed_runs: int
     worst_quality: float | None
@@ -99,30 +97,12 @@ class Row:
     @property
     def efficiency(self) -> Estimate:
         """E(n) from steady throughput."""
-        return efficiency(self.speed.steady, self.workers, self.speed.against)
+        return self.speed.steady.scaled(self.speed.against / self.workers)
 
     @property
     def efficiency_training(self) -> Estimate:
         """E(n) from total training time."""
-        return efficiency(self.speed.training, self.workers, self.speed.against)
-
-    def measured(self, column: str) -> Estimate:
-        """Estimate behind one of the columns in `MEASURED`."""
-        return MEASURED[column](self)
-
-
-MEASURED: dict[str, Callable[[Row], Estimate]] = {
-    "throughput": lambda row: row.throughput,
-    "training_seconds": lambda row: row.training_seconds,
-    "speedup": lambda row: row.speed.steady,
-    "efficiency": lambda row: row.efficiency,
-    "quality": lambda row: row.quality,
-    "speedup_training": lambda row: row.speed.training,
-    "efficiency_training": lambda row: row.efficiency_training,
-    "wall_seconds": lambda row: row.wall_seconds,
-    "speedup_wall": lambda row: row.speed.wall,
-}
-"""Columns with `_low` and `_high`, in the table's order."""
+        return self.speed.training.scaled(self.speed.against / self.workers)
 
 
 def rows_of(measures: Measures, margin: QualityMargin | None = None) -> list[Row]:
@@ -135,7 +115,6 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
     first = runs[0].result
     trained = measures.trained[key]
     samples = {run.result.samples_processed for run in runs}
-    work = {(run.result.samples_processed, run.result.epochs) for run in runs}
     qualities = [run.result.quality for run in trained if run.result.quality is not None]
     ordered = (
         sense.better is not None and len(qualities) == len(trained) > 0 and all(map(math.isfinite, qualities))
@@ -160,7 +139,6 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
         oversubscribed=oversubscription(runs),
         costs=costs_of(runs),
         basis=measures.bases[key],
-        same_work=len(samples) == 1 and (None not in samples or len(work) == 1),
         source=sources(runs) or None,
         failed_runs=len(measures.failed[key]),
         workers_lost=sum(run.result.workers_lost for run in runs),
@@ -188,79 +166,59 @@ def best_single(rows: Sequence[Row], metric: str | None = None) -> Row | None:
 
 
 Kind = Literal["text", "whole", "float", "flag"]
-_Column = tuple[Kind, Callable[[Row], Any]]
+_Column = tuple[Kind, str | Callable[[Row], Any]]
+"""A column's type, and its value: a path of attributes of the row, or a function."""
 
 
-def _intervals(names: Sequence[str]) -> dict[str, _Column]:
-    """Columns for value, low and high end of each estimate."""
+def _interval(name: str, estimate: str) -> dict[str, _Column]:
+    """Columns for value, low and high end of an estimate."""
     ends = {"": "value", "_low": "low", "_high": "high"}
-
-    def column(name: str, end: str) -> _Column:
-        return "float", lambda row: getattr(row.measured(name), end)
-
-    return {f"{name}{ending}": column(name, end) for name in names for ending, end in ends.items()}
-
-
-def _cost(name: str) -> _Column:
-    return "text" if name in ("energy_of", "unmeasured") else "float", lambda row: getattr(row.costs, name)
-
-
-def _priced(get: Callable[[Price], Any], kind: Kind = "float") -> _Column:
-    return kind, lambda row: get(row.price) if row.price else None
-
-
-def _target(get: Callable[[ToTarget], Any], kind: Kind = "float") -> _Column:
-    return kind, lambda row: get(row.to_target) if row.to_target else None
-
-
-def _useful(get: Callable[[Useful], Any]) -> _Column:
-    return "float", lambda row: get(row.useful) if row.useful else None
+    return {f"{name}{ending}": ("float", f"{estimate}.{end}") for ending, end in ends.items()}
 
 
 _COLUMNS: dict[str, _Column] = {
-    "strategy": ("text", lambda row: row.strategy),
-    "workers": ("whole", lambda row: row.workers),
-    "runs": ("whole", lambda row: row.runs),
-    "global_batch": ("whole", lambda row: row.global_batch),
-    **_intervals([*MEASURED][:5]),
-    "metric": ("text", lambda row: row.metric),
-    **_intervals([*MEASURED][5:]),
-    "oversubscribed": ("text", lambda row: row.oversubscribed),
-    "baseline": ("text", lambda row: row.speed.baseline.label if row.speed.baseline else None),
-    "implementation": ("text", lambda row: row.implementation),
+    "strategy": ("text", "strategy"),
+    "workers": ("whole", "workers"),
+    "runs": ("whole", "runs"),
+    "global_batch": ("whole", "global_batch"),
+    **_interval("throughput", "throughput"),
+    **_interval("training_seconds", "training_seconds"),
+    **_interval("speedup", "speed.steady"),
+    **_interval("efficiency", "efficiency"),
+    **_interval("quality", "quality"),
+    "metric": ("text", "metric"),
+    **_interval("speedup_training", "speed.training"),
+    **_interval("efficiency_training", "efficiency_training"),
+    **_interval("wall_seconds", "wall_seconds"),
+    **_interval("speedup_wall", "speed.wall"),
+    "oversubscribed": ("text", "oversubscribed"),
+    "baseline": ("text", "speed.baseline.label"),
+    "implementation": ("text", "implementation"),
     "speedup_note": ("text", lambda row: row.speed.reason or row.speed.note),
-    "quality_note": ("text", lambda row: row.verdict.sentence),
-    "better": ("text", lambda row: row.sense.better),
-    "constant_quality": ("float", lambda row: row.constant_quality),
-    "communication": ("text", lambda row: row.communication),
-    **{name: _cost(name) for name in COSTS},
-    "cost": _priced(lambda price: price.cost.value),
-    "cost_unit": _priced(lambda price: f"{price.bill}-hours", "text"),
-    "cost_efficiency": _priced(lambda price: price.efficiency.value),
-    "cost_efficiency_low": _priced(lambda price: price.efficiency.low),
-    "cost_efficiency_high": _priced(lambda price: price.efficiency.high),
-    "pareto": _priced(lambda price: price.on_front, "flag"),
-    "marginal_efficiency": _priced(lambda price: price.marginal),
-    "target_quality": _target(lambda target: target.quality),
-    "target_reached": _target(lambda target: target.reached, "whole"),
-    "target_seconds": _target(lambda target: target.seconds.value),
-    "target_seconds_low": _target(lambda target: target.seconds.low),
-    "target_seconds_high": _target(lambda target: target.seconds.high),
-    "target_cost": _target(lambda target: target.cost.value),
-    "worst_quality": ("float", lambda row: row.worst_quality),
-    "failed_runs": ("whole", lambda row: row.failed_runs),
+    "quality_note": ("text", "verdict.sentence"),
+    "better": ("text", "sense.better"),
+    "constant_quality": ("float", "constant_quality"),
+    "communication": ("text", "communication"),
+    **{name: ("text" if name in ("energy_of", "unmeasured") else "float", f"costs.{name}") for name in COSTS},
+    "cost": ("float", "price.cost.value"),
+    "cost_unit": ("text", lambda row: f"{row.price.bill}-hours" if row.price else None),
+    **_interval("cost_efficiency", "price.efficiency"),
+    "pareto": ("flag", "price.on_front"),
+    "marginal_efficiency": ("float", "price.marginal"),
+    "target_quality": ("float", "to_target.quality"),
+    "target_reached": ("whole", "to_target.reached"),
+    **_interval("target_seconds", "to_target.seconds"),
+    "target_cost": ("float", "to_target.cost.value"),
+    "worst_quality": ("float", "worst_quality"),
+    "failed_runs": ("whole", "failed_runs"),
     "speedup_basis": ("text", lambda row: None if row.speed.steady.value is None else row.basis),
     "synchronous": ("flag", lambda row: is_synchronous(row.implementation)),
-    "workers_lost": ("whole", lambda row: row.workers_lost),
-    "timing_runs": ("whole", lambda row: row.timings),
-    "taken_from": ("text", lambda row: row.source),
-    "useful": _useful(lambda useful: useful.speedup.value),
-    "useful_low": _useful(lambda useful: useful.speedup.low),
-    "useful_high": _useful(lambda useful: useful.speedup.high),
-    "useful_at_most": _useful(lambda useful: useful.at_most),
-    "samples_ratio": _useful(lambda useful: useful.ratio.value),
-    "samples_ratio_low": _useful(lambda useful: useful.ratio.low),
-    "samples_ratio_high": _useful(lambda useful: useful.ratio.high),
+    "workers_lost": ("whole", "workers_lost"),
+    "timing_runs": ("whole", "timings"),
+    "taken_from": ("text", "source"),
+    **_interval("useful", "useful.speedup"),
+    "useful_at_most": ("float", "useful.at_most"),
+    **_interval("samples_ratio", "useful.ratio"),
 }
 """Column names in order, which scripts rely on; other swept names come after the workers."""
 
@@ -276,14 +234,21 @@ def records(rows: Sequence[Row]) -> list[dict[str, Any]]:
     names = sorted({name for row in rows for name in row.key.swept})
     return [
         {
-            name: _finite(_COLUMNS[name][1](row)) if name in _COLUMNS else row.key.swept.get(name)
+            name: _cell(row, *_COLUMNS[name]) if name in _COLUMNS else row.key.swept.get(name)
             for name in columns(names)
         }
         for row in rows
     ]
 
 
-def _finite(value: Any) -> Any:
+def _cell(row: Row, _: Kind, of: str | Callable[[Row], Any]) -> Any:
+    """Value of a column; None if a part of its path is None, or for a number that is not finite."""
+    value: Any = row
+    if not isinstance(of, str):
+        value = of(row)
+    else:
+        for name in of.split("."):
+            value = None if value is None else getattr(value, name)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

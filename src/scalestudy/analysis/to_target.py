@@ -126,11 +126,6 @@ class Useful:
     source: Key
     baseline: Key
 
-    @property
-    def costs_samples(self) -> bool:
-        """Whether more samples are needed than on the baseline: r(n) is significantly above 1."""
-        return self.ratio.low is not None and self.ratio.low > 1
-
 
 class _Training(NamedTuple):
     """Samples of one run until it reached the target, None if it did not; and all of its samples."""
@@ -162,10 +157,8 @@ def useful_speed_ups(keys: Sequence[Key], measures: Measures, target: float) -> 
         runs, better = measures.groups[key], measures.senses[key].better
         if other_updates(runs) or better is None:
             continue
-        first_run = runs[0].result
-        updates = _Updates(
-            first_run.engine, first_run.metric, key.variant, key.workers, first_run.global_batch
-        )
+        one = runs[0].result
+        updates = _Updates(one.engine, one.metric, key.variant, key.workers, one.global_batch)
         alike.setdefault(updates, []).append(key)
         found = {seed_of(run): _training(run, target, better) for run in runs}
         trainings[key] = {seed: training for seed, training in found.items() if training}
@@ -181,17 +174,18 @@ def useful_speed_ups(keys: Sequence[Key], measures: Measures, target: float) -> 
     needed = measured(complete, dict.fromkeys(complete, LOGARITHM), [list(complete)], LOGARITHM)
     firsts: dict[tuple[str | None, ...], _Updates] = {}
     for updates in sorted(sources, key=lambda updates: updates.workers):
-        firsts.setdefault((updates.engine, updates.metric, updates.variant), updates)
+        firsts.setdefault(updates[:3], updates)
     answers: dict[Key, Useful] = {}
     for updates, source in sources.items():
-        first = firsts[updates.engine, updates.metric, updates.variant]
+        first = firsts[updates[:3]]
         baseline = sources[first]
         same_batch = updates.global_batch is not None and updates.global_batch == first.global_batch
-        ratio = ONE if same_batch or source == baseline else NOTHING
-        if ratio is NOTHING and source in complete and baseline in complete:
+        ratio, least = NOTHING, None
+        if same_batch or source == baseline:
+            ratio = ONE
+        elif source in complete and baseline in complete:
             ratio = needed.ratio(source, baseline)
-        least = None
-        if ratio is NOTHING and baseline in complete:
+        elif baseline in complete:
             least = _least_ratio(trainings[source], trainings[baseline])
         reached = [training.needed for training in trainings[source].values() if training.needed]
         for key in alike[updates]:

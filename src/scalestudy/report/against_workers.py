@@ -138,7 +138,7 @@ def _performance(row: Row, basis: str) -> str:
 
 def efficiency(findings: Findings) -> list[Figure]:
     """Scaling efficiency, and cost efficiency with its target."""
-    target = findings.target
+    target = findings.criteria.target
     drawn = (
         _efficiency(
             findings,
@@ -218,7 +218,7 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     held = figure_data.reach(records)
     alone = len(set(held)) == 1
     held += [
-        record["value"] + side * accepted_loss(record["value"], sense, findings.margin)
+        record["value"] + side * accepted_loss(record["value"], sense, findings.criteria.margin)
         for record in records
         for side in (-1, 1)
     ]

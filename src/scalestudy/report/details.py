@@ -45,7 +45,8 @@ def key_numbers(findings: Findings) -> KeyNumbers:
     runs = ("Runs", str(len(findings.runs)), of)
     if choice is None:
         return KeyNumbers((runs,))
-    price, verdict, decision = advice.price, advice.verdict, advice.decision
+    verdict, decision = advice.verdict, advice.decision
+    price = decision.price
     assert price is not None
     reference = decision.reference
     against = f"against {reference.label}" if reference and reference != choice.key else ""
@@ -53,7 +54,11 @@ def key_numbers(findings: Findings) -> KeyNumbers:
     facts = [
         ("Advised workers", str(choice.workers), f"with {choice.strategy}"),
         ("Times as fast", number(price.speedup.value, 2), ", ".join(filter(None, (interval, against)))),
-        ("Cost efficiency", number(price.efficiency.value, 2), f"at least {findings.target:g} requested"),
+        (
+            "Cost efficiency",
+            number(price.efficiency.value, 2),
+            f"at least {findings.criteria.target:g} requested",
+        ),
         (
             metric_label(choice.metric),
             number(choice.quality.value, choice.digits),

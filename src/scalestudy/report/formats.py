@@ -115,8 +115,8 @@ def to_json(findings: Findings) -> str:
 
 
 def _advice(findings: Findings) -> dict[str, Any]:
-    advice, price = findings.advice, findings.advice.price
-    decision = advice.decision
+    advice, decision = findings.advice, findings.advice.decision
+    price = decision.price
     return {
         "kind": decision.kind,
         "provisional": list(decision.provisional),
@@ -152,7 +152,7 @@ def _scaling(model: Model) -> dict[str, Any]:
         "lack_of_fit": model.lack_of_fit,
         "largest_residual": model.fit.worst[1],
         "speedup_limit": _ends(model.limit),
-        "nodes_measured": model.nodes_measured,
+        "nodes_measured": model.series.nodes_measured,
         "against_workers": model.reference,
         "predicted": [
             {"workers": value.workers, "seconds": _ends(value.seconds), "speedup": _ends(value.speedup)}

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from math import isfinite
 from typing import Any
 
@@ -100,12 +101,7 @@ def _epochs(run: Run, length: float) -> Records:
 
 def _sums(values: Sequence[float | None]) -> list[float | None]:
     """Cumulative sums; None from the first unknown value on."""
-    sums: list[float | None] = []
-    total: float | None = 0
-    for value in values:
-        total = None if total is None or value is None else total + value
-        sums.append(total)
-    return sums
+    return [*accumulate(values, lambda sum_, more: None if sum_ is None or more is None else sum_ + more)]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

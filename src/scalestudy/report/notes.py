@@ -141,8 +141,8 @@ def _chance(findings: Findings) -> Iterator[str]:
 
 def describe_margin(findings: Findings) -> str:
     """The accepted loss of quality, and where it comes from."""
-    if findings.margin is not None:
-        return f"{findings.margin} of quality, set by quality_margin in the study file"
+    if findings.criteria.margin is not None:
+        return f"{findings.criteria.margin} of quality, set by quality_margin in the study file"
     return (
         f"by default {MARGIN:g}, or {100 * OF_ERROR:g} % of the reference's error if that is less, for"
         f" metrics in [0, 1], and {100 * MARGIN:g} % of the reference for others (quality_margin in the study"

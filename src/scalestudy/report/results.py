@@ -37,7 +37,7 @@ class _Column:
     of: Callable[[Row], Estimate]
     why: Callable[[Row], str | None]
     digits: int | None = None
-    brief: bool = False
+    brief: bool = True
     """Whether the brief table has this column."""
     interval: bool = True
     """Whether the brief table shows its interval."""
@@ -114,6 +114,11 @@ def swept_columns(rows: Sequence[Row]) -> list[str]:
     return sorted(name for name in values if len(values[name]) > 1 or not name.startswith("script."))
 
 
+def identity_cells(row: Row, names: Sequence[str]) -> tuple[str, ...]:
+    """Cells of the columns that identify a row."""
+    return row.strategy, str(row.workers), *(str(row.key.swept.get(name, "")) for name in names)
+
+
 def identity_headings(names: Sequence[str]) -> list[Heading]:
     """Headings of the columns that identify a row: strategy, workers and other swept values."""
     return [
@@ -141,36 +146,24 @@ def _columns(findings: Findings) -> list[_Column]:
     def untimed(row: Row) -> str:
         return row.speed.reason or UNTIMED
 
-    def unpriced(row: Row) -> str:
-        return NO_REFERENCE if row.price else untimed(row)
-
     columns = [
         _Column(
             Heading("Time to train", f"{wall_unit}, {time_of}", f"time {wall_unit}"),
             lambda row: row.price.seconds.scaled(1 / wall_length) if row.price else NOTHING,
             untimed,
-            brief=True,
             interval=False,
         ),
         _Column(
             Heading("Cost efficiency", "cost of the reference / cost", "cost eff."),
             lambda row: row.price.efficiency if row.price else NOTHING,
-            unpriced,
+            lambda row: NO_REFERENCE if row.price else untimed(row),
             2,
-            brief=True,
         ),
-        _Column(
-            Heading("Quality", metric + lower, metric),
-            lambda row: row.quality,
-            _why_quality,
-            digits,
-            brief=True,
-        ),
+        _Column(Heading("Quality", metric + lower, metric), lambda row: row.quality, _why_quality, digits),
         _Column(
             Heading("Cost", f"{findings.advice.decision.bill}-{billed}", f"cost {billed}"),
             lambda row: row.price.cost.scaled(1 / billed_hours) if row.price else NOTHING,
             untimed,
-            brief=True,
             interval=False,
         ),
         _Column(
@@ -178,45 +171,44 @@ def _columns(findings: Findings) -> list[_Column]:
             lambda row: row.speed.steady,
             lambda row: row.speed.reason,
             2,
-            brief=True,
         ),
         _Column(
             Heading("Useful speed-up", f"speed-up / samples to {goal}", "useful"),
             lambda row: row.useful.speedup if row.useful else NOTHING,
             _why_useful,
             2,
-            brief=True,
         ),
         _Column(
             Heading("Scaling efficiency", basis + against, "E"),
             lambda row: row.efficiency,
             lambda row: row.speed.reason,
             2,
-            brief=True,
             interval=False,
         ),
         _Column(
             Heading("Throughput", "samples/s", "samples/s"),
             lambda row: row.throughput,
             _why_throughput,
-            brief=True,
             interval=False,
         ),
         _Column(
             Heading("Time to target", f"{wall_unit} to {goal}", f"to {goal}"),
             lambda row: row.to_target.seconds.scaled(1 / wall_length) if row.to_target else NOTHING,
             _why_target,
+            brief=False,
         ),
         _Column(
             Heading("Training time", unit, f"training {unit}"),
             lambda row: row.training_seconds.scaled(1 / length),
             lambda row: "its training time is unknown" if row.source else "a training time is not a number",
+            brief=False,
         ),
         _Column(
             Heading("Speed-up", "training time" + against, "S of training"),
             lambda row: row.speed.training,
             lambda row: row.speed.training_reason,
             2,
+            brief=False,
         ),
     ]
     left_out = [] if prices else ["Time to train", "Cost efficiency", "Cost"]

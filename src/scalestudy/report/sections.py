@@ -7,14 +7,13 @@ from typing import Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.larger_batch import samples_needed
-from scalestudy.analysis.runs import Key, swept_names
+from scalestudy.analysis.runs import swept_names
 from scalestudy.analysis.scaling_model import (
     TIMES,
     Model,
     Prediction,
     describe_fit,
     describe_work,
-    karp_flatt,
     model_sentences,
 )
 from scalestudy.analysis.sequential import ALPHA, LOOKS
@@ -24,7 +23,7 @@ from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, P
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
 from scalestudy.report.figure_data import workers
 from scalestudy.report.number_format import decimals, number, time_unit, with_interval
-from scalestudy.report.results import identity_headings, swept_columns
+from scalestudy.report.results import identity_cells, identity_headings, swept_columns
 from scalestudy.util import units
 
 
@@ -119,12 +118,13 @@ def costs_section(findings: Findings) -> Section | None:
 
 
 def _table(caption: str, rows: Sequence[Row], columns: Sequence[CostColumn]) -> Table:
-    names, lines = swept_columns(rows), []
-    for row in rows:
-        swept = [str(row.key.swept.get(name, "")) for name in names]
-        values = [(column, column.value(row)) for column in columns]
-        written = ["" if value is None else column.written(value) for column, value in values]
-        lines.append((row.strategy, str(row.workers), *swept, *written))
+    names = swept_columns(rows)
+
+    def written(row: Row, column: CostColumn) -> str:
+        value = column.value(row)
+        return "" if value is None else column.written(value)
+
+    lines = [(*identity_cells(row, names), *(written(row, column) for column in columns)) for row in rows]
     headings = (*identity_headings(names), *(column.heading for column in columns))
     return Table(headings, tuple(lines), caption, essential=len(names) + 3)
 
@@ -153,14 +153,7 @@ def settled_section(findings: Findings) -> Section | None:
     looks = f"{', '.join(map(str, LOOKS[:-1]))} and {LOOKS[-1]}"
     names = swept_names(findings.runs)
     lines = tuple(
-        (
-            row.strategy,
-            str(row.workers),
-            *(str(row.key.swept.get(name, "")) for name in names),
-            str(row.timings),
-            str(row.runs - row.timings),
-            reason(findings, row),
-        )
+        (*identity_cells(row, names), str(row.timings), str(row.runs - row.timings), reason(findings, row))
         for row in findings.rows
     )
     headings = (
@@ -179,7 +172,8 @@ def reason(findings: Findings, row: Row) -> str:
     decision = findings.advice.decision
     if row.runs > row.timings:
         return "the reference" if row.key == decision.reference else "may be chosen, or is compared with"
-    if speaker := _speaker(findings, row.key):
+    updates, trained = findings.measures.updates, [row.key for row in findings.rows if row.runs > row.timings]
+    if speaker := next((key for key in trained if updates[key] == updates[row.key]), None):
         return f"equal updates as {speaker.label}, which was trained"
     efficiency = row.price.efficiency.value if row.price else None
     if efficiency is None:
@@ -190,19 +184,6 @@ def reason(findings: Findings, row: Row) -> str:
     if choice and row.price and row.price.duration >= choice.duration:
         return "not faster than the advised row"
     return "not reached yet"
-
-
-def _speaker(findings: Findings, key: Key) -> Key | None:
-    """The trained row whose quality is that of a row that was only timed."""
-    updates = findings.measures.updates
-    return next(
-        (
-            row.key
-            for row in findings.rows
-            if row.runs > row.timings and updates[row.key] == updates[key] and row.key != key
-        ),
-        None,
-    )
 
 
 MEANING = (
@@ -229,10 +210,6 @@ INTERVALS = (
     "Predictions assume that times continue as measured. Their 95 % prediction intervals are for a single"
     " run and allow for every form of exchange that the runs do not rule out, but not for effects that only"
     " appear with more workers, or on more nodes, than were measured."
-)
-SHARES = (
-    "The Karp–Flatt metric (1990) is the serial share of the work that alone would explain a speed-up. If it"
-    " stays level, serial work is the limit; if it rises, something grows with the workers."
 )
 CAPTION = (
     "Filled points are measured, the line is the scaling model. The dashed line and open points are"
@@ -268,8 +245,6 @@ def models_section(findings: Findings) -> Section | None:
             )
         )
     blocks += [Drawing(partial(time_figure, findings)), _predicted(models), Paragraph(INTERVALS)]
-    title = "Measured and modelled times, and the Karp–Flatt metric"
-    blocks.append(Folded(title, (_every_count(models), Paragraph(SHARES))))
     return Section("How the times scale", tuple(blocks), "models")
 
 
@@ -322,36 +297,6 @@ def _unit(predictions: Sequence[Prediction]) -> tuple[str, float, int]:
     values = [prediction.seconds.value or 0.0 for prediction in predictions]
     unit, length = time_unit(values)
     return unit, length, decimals([value / length for value in values])
-
-
-def _every_count(models: Sequence[Model]) -> Table:
-    predictions = [(model, model.predict(count)) for model in models for count in model.series.different]
-    unit, length, digits = _unit([prediction for _, prediction in predictions])
-    rows = []
-    for model, measured in predictions:
-        fit = model.fit
-        assert fit is not None
-        off = 100 * fit.residuals[int(measured.workers)]
-        share = karp_flatt(measured.speedup, measured.workers / model.reference)
-        rows.append(
-            (
-                figure_data.series_name(model.series.key),
-                str(measured.workers),
-                with_interval(measured.seconds.scaled(1 / length), digits),
-                number(fit.seconds(measured.workers) / length, digits),
-                ("+" if off > 0 else "") + number(off, 1),
-                with_interval(share, 3) if share.value is not None else "",
-            )
-        )
-    headings = (
-        STRATEGY,
-        WORKERS,
-        Heading(TIMES[models[0].series.of], f"measured, {unit}", f"measured {unit}"),
-        Heading("Model", unit, f"model {unit}"),
-        Heading("Off by", "%"),
-        Heading("Karp–Flatt", "serial share", "e"),
-    )
-    return Table(headings, tuple(rows), name="scaling")
 
 
 def time_figure(findings: Findings) -> Figure:

@@ -21,6 +21,7 @@ from scalestudy.report.document import (
     Items,
     Paragraph,
     Section,
+    drawings,
 )
 from scalestudy.report.figure import Figure, still
 from scalestudy.report.formats import FORMATS, Format, Medium, sections
@@ -162,8 +163,6 @@ def write_report(
     Raises:
         UserError: `out` is among the records of a study.
     """
-    from scalestudy.report.document import drawings
-
     findings = findings or read_study(folder)
     out = Path(folder.path) / "report" if out is None else Path(out)
     refuse_target(out)

@@ -77,7 +77,12 @@ def _templates() -> "jinja2.Environment":
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    templates.filters |= {"data_uri": data_uri, "marked": _marked, "anchor": anchor, "kind": _kind}
+    templates.filters |= {
+        "data_uri": data_uri,
+        "marked": _marked,
+        "anchor": anchor,
+        "kind": lambda block: type(block).__name__,
+    }
     return templates
 
 
@@ -90,10 +95,6 @@ def _once(form: str) -> Callable[[str], str]:
         return name if count == 1 else form.format(name, count)
 
     return numbered
-
-
-def _kind(block: Block) -> str:
-    return type(block).__name__
 
 
 def _marked(text: str) -> "Markup":

@@ -4,6 +4,7 @@ import pytest
 
 import synthetic
 from larger_studies import evenly, point
+from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.advise.goals import Goal, answer
 from scalestudy.features.advise.larger_runs import larger_runs
@@ -29,7 +30,9 @@ def runs(times, per_node=None, strategy="native", **options):
 
 
 def decided(times, goal=None, per_node=None, bill="worker", **options):
-    return answer(analyse("made", list(runs(times, per_node, **options)), bill=bill), goal or Goal())
+    return answer(
+        analyse("made", list(runs(times, per_node, **options)), criteria=Criteria(bill=bill)), goal or Goal()
+    )
 
 
 AMDAHL = {n: 600 + 36000 / n for n in (1, 2, 4)}

@@ -168,7 +168,7 @@ def test_more_epochs_take_longer_by_what_repeats_in_each():
     fixed = phases["start-up"] + phases["compile"] + phases["saving"]
     once, twice = subject.hours(subject.row), subject.hours(subject.row, epochs=24)
     assert once == pytest.approx(subject.row.wall_seconds.value / 3600)
-    assert once == pytest.approx(subject.findings.advice.price.seconds.value / 3600)
+    assert once == pytest.approx(subject.findings.advice.decision.price.seconds.value / 3600)
     assert twice == pytest.approx(once + (sum(phases.values()) - fixed) / 3600)
     assert requested(RequestOptions(epochs=24)).exact > requested().exact
     assert any("24 epochs" in origin for _, _, origin in requested(RequestOptions(epochs=24)).steps)

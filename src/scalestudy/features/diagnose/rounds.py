@@ -125,9 +125,7 @@ def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, st
     larger = [
         point
         for point in by_size
-        if choice
-        and point.workers > choice.workers
-        and _key(point) == choice.key.with_(choice.strategy, point.workers)
+        if choice and point.workers > choice.workers and _key(point) == choice.key.on(point.workers)
     ]
     if choice and larger:
         first = min(larger, key=lambda point: (point.workers, point.seed))

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, Run, key_of_run
@@ -45,7 +46,7 @@ def import_findings(
     imported, margin = gather(sources, options), options.margin if options else None
     files = {run.source.file for run in imported.runs if run.source}
     name = Path(*files).stem if len(files) == 1 else "Imported numbers"
-    findings = analyse(name, imported.runs, target_quality=target_quality, margin=margin)
+    findings = analyse(name, imported.runs, criteria=Criteria(margin=margin), target_quality=target_quality)
     return replace(findings, readings=(*about(findings), *imported.readings))
 
 
