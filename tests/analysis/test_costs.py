@@ -26,7 +26,7 @@ def run(seed=0, *, workers=2, unmeasured=None, devices=None, **changes):
     rank = synthetic.rank(workers).model_copy(update={"unmeasured": unmeasured or {}})
     if devices:
         rank = rank.model_copy(update={"devices": devices, "device_uuids": ["GPU-0"] * len(devices)})
-    return replace(made, result=made.result.model_copy(update=usage), ranks=(rank,))
+    return replace(synthetic.changed(made, **usage), ranks=(rank,))
 
 
 def row(*runs):
@@ -119,24 +119,15 @@ def test_virtual_workers_are_one_device_and_have_no_rate():
         ("AMD Instinct MI300A", "tf32", 490.3),
         ("NVIDIA L40", "float16", 181.05),
         ("Tesla T4", "float32", 8.1),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "float32", None),
+        ("Tesla V100-SXM2-16GB", "tf32", None),
+        ("NVIDIA T400", "float32", None),
+        ("NVIDIA H20", "float32", None),
+        ("", "float32", None),
     ],
 )
-def test_a_card_is_known_by_its_whole_name(name, kind, tera):
-    assert device_peak(name, kind) == tera * 1e12
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "float32"),
-        ("Tesla V100-SXM2-16GB", "tf32"),
-        ("NVIDIA T400", "float32"),
-        ("NVIDIA H20", "float32"),
-        ("", "float32"),
-    ],
-)
-def test_no_peak_is_guessed(name, kind):
-    assert device_peak(name, kind) is None
+def test_a_card_is_known_by_its_whole_name_and_no_peak_is_guessed(name, kind, tera):
+    assert device_peak(name, kind) == (tera and tera * 1e12)
 
 
 def test_every_entry_has_its_source_and_no_card_has_two():

@@ -1,6 +1,5 @@
 """Folds of a cross-validation are repeats of a point, as seeds are."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ def run(workers, fold, seed=0, loss=0.0):
         swept=swept,
         samples=samples,
     )
-    return replace(made, result=made.result.model_copy(update={"training_samples": samples}))
+    return synthetic.changed(made, training_samples=samples)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +67,7 @@ def test_the_advice_chooses_no_fold_and_the_scaling_model_has_one_series(finding
 def test_folds_splits_and_seeds_pair_by_all():
     runs = [run(n, fold, seed) for n in (1, 2) for fold in range(2) for seed in range(2)]
     runs = [
-        replace(
-            made, result=made.result.model_copy(update={"swept": made.result.swept | {"data.seed": split}})
-        )
+        synthetic.changed(made, swept=made.result.swept | {"data.seed": split})
         for made in runs
         for split in (0, 1)
     ]

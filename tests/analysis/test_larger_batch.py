@@ -1,7 +1,5 @@
 """A larger global batch on more workers: its cause and cure, the samples that it needs."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -47,21 +45,20 @@ def test_a_variant_that_cures_it_is_named_instead():
 
 
 def test_an_equal_global_batch_is_no_cause():
-    runs = [
-        replace(run, result=run.result.model_copy(update={"global_batch": 16}))
-        for run in runs_of({1: 0.95, 8: 0.80})
-    ]
+    runs = [synthetic.changed(run, global_batch=16) for run in runs_of({1: 0.95, 8: 0.80})]
     assert not any("global batch" in sentence for sentence in study(runs).advice.sentences)
 
 
-def test_virtual_workers_alone_answer_up_to_which_number_quality_holds():
-    qualities = {1: 0.95, 2: 0.95, 8: 0.95, 16: 0.80, 32: 0.7}
-    found = study(runs_of(qualities, "virtual"))
-    assert found.advice.headline.startswith("Quality holds up to 8 workers; on 16: worse by")
-    whole = study(runs_of({1: 0.95, 2: 0.95, 8: 0.95}, "virtual"))
-    assert whole.advice.headline == "Quality holds up to 8 workers."
-    none = study(runs_of({1: 0.95, 2: 0.8}, "virtual"))
-    assert none.advice.headline.startswith("Quality holds on no larger number")
+@pytest.mark.parametrize(
+    ("qualities", "headline"),
+    [
+        ({1: 0.95, 2: 0.95, 8: 0.95, 16: 0.80, 32: 0.7}, "Quality holds up to 8 workers; on 16: worse by"),
+        ({1: 0.95, 2: 0.95, 8: 0.95}, "Quality holds up to 8 workers."),
+        ({1: 0.95, 2: 0.8}, "Quality holds on no larger number"),
+    ],
+)
+def test_virtual_workers_alone_answer_up_to_which_number_quality_holds(qualities, headline):
+    assert study(runs_of(qualities, "virtual")).advice.headline.startswith(headline)
 
 
 def test_beside_timed_workers_virtual_ones_add_a_sentence():
@@ -96,13 +93,18 @@ def test_samples_and_the_critical_batch_are_stated_with_a_prediction():
     assert "does not fit" not in last
 
 
-def test_three_batches_are_refused_with_the_runs_to_add():
-    assert "add 8 workers" in critical([1, 2, 4])[-1]
-    assert "train for more epochs" in critical([1, 2, 4, 32], epochs=8)[-1]
-
-
-def test_runs_that_never_arrive_are_counted():
-    assert "0 of 2 runs reached" in critical([1, 2, 32], epochs=8)[1]
+@pytest.mark.parametrize(
+    ("counts", "options", "place", "words"),
+    [
+        ([1, 2, 4], {}, -1, "add 8 workers"),
+        ([1, 2, 4, 32], {"epochs": 8}, -1, "train for more epochs"),
+        ([1, 2, 32], {"epochs": 8}, 1, "0 of 2 runs reached"),
+    ],
+)
+def test_three_batches_are_refused_with_the_runs_to_add_and_runs_that_never_arrive_counted(
+    counts, options, place, words
+):
+    assert words in critical(counts, **options)[place]
 
 
 def advice_of(needed):
@@ -115,7 +117,7 @@ def advice_of(needed):
             )
             seconds = 40_000 / run.result.throughput
             times = {"wall_seconds": seconds, "training_seconds": seconds, "phases": {"training": seconds}}
-            runs.append(replace(run, result=run.result.model_copy(update=times | {"quality": 0.999})))
+            runs.append(synthetic.changed(run, **(times | {"quality": 0.999})))
     return study(runs, target_quality=TARGET).advice
 
 

@@ -20,7 +20,7 @@ def key(strategy, workers):
 
 
 def test_throughput_is_a_geometric_mean_and_its_interval_is_positive():
-    runs = [synthetic.run("horovod", 1, seed, throughput=value) for seed, value in enumerate((50.0, 200.0))]
+    runs = synthetic.rows("horovod", "throughput", {1: (50.0, 200.0)})
     mean = measures(runs).throughput.mean(key("horovod", 1))
     assert mean.value == pytest.approx(100.0)
     assert 0 < mean.low < 50
@@ -29,7 +29,7 @@ def test_throughput_is_a_geometric_mean_and_its_interval_is_positive():
 
 def test_a_quality_stays_within_its_bounds_and_one_without_bounds_on_its_own_scale():
     def mean(*values, **options):
-        runs = [synthetic.run("horovod", 1, seed, quality=q, **options) for seed, q in enumerate(values)]
+        runs = synthetic.rows("horovod", "quality", {1: values}, **options)
         return measures(runs).quality.mean(key("horovod", 1))
 
     bounded, unbounded = mean(0.95, 1.0), mean(0.9, 1.0, metric="psnr")
@@ -88,11 +88,7 @@ def groups_of_one_design(measure):
 
 def test_a_row_of_which_a_run_failed_widens_no_other_interval_of_quality():
     rows = {1: (1.0, 1.0, 1.0), 2: (1.0, 1.0, 1.0), 4: (0.99, 0.99, 0.99), 8: (1.0, 0.2, 1.0)}
-    runs = [
-        synthetic.run("horovod", n, seed, quality=quality)
-        for n, qualities in rows.items()
-        for seed, quality in enumerate(qualities)
-    ]
+    runs = synthetic.rows("horovod", "quality", rows)
     study = measures(runs)
     assert [len(study.failed[key("horovod", n)]) for n in rows] == [0, 0, 0, 1]
     change = study.quality.difference(key("horovod", 4), key("horovod", 1))
@@ -112,8 +108,8 @@ def test_one_run_has_a_wide_interval_among_rows_whose_spread_is_known_and_else_n
 
 
 def test_a_difference_is_over_the_seeds_that_both_rows_have():
-    runs = [synthetic.run("horovod", 1, seed, quality=q) for seed, q in enumerate((0.90, 0.80, 0.70))]
-    runs += [synthetic.run("horovod", 2, seed, quality=q) for seed, q in enumerate((0.89, 0.79))]
+    runs = synthetic.rows("horovod", "quality", {1: (0.90, 0.80, 0.70)})
+    runs += synthetic.rows("horovod", "quality", {2: (0.89, 0.79)})
     change = measures(runs).quality.difference(key("horovod", 2), key("horovod", 1))
     assert change.value == pytest.approx(-0.01)
     assert change.half_width < 0.05
@@ -199,9 +195,8 @@ def test_runs_without_seeds_are_repeats_that_pair_with_none():
 
 
 def test_a_row_of_ours_without_steady_throughput_is_not_held_by_its_times():
-    runs = [
-        synthetic.run(strategy, n, throughput=None, epochs=1)
-        for strategy, n in (("single", 1), ("horovod", 2))
+    rows_of_two = [
+        synthetic.run(name, n, throughput=None, epochs=1) for n, name in ((1, "single"), (2, "horovod"))
     ]
-    two = rows(runs)[2]
+    two = rows(rows_of_two)[2]
     assert (two.basis, two.speed.steady.value, bool(two.speed.reason)) == ("throughput", None, True)

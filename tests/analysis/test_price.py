@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 import synthetic
@@ -63,9 +61,9 @@ def test_without_its_own_one_worker_point_a_strategy_is_held_against_plain_train
 @pytest.mark.parametrize("engine", ["tensorflow", "theirs"])
 def test_one_worker_of_the_same_engine_is_the_baseline_and_that_of_another_is_none(engine):
     runs = [synthetic.run("single", 1, seed, throughput=100.0) for seed in range(3)]
-    runs = [replace(run, result=run.result.model_copy(update={"engine": engine})) for run in runs]
+    runs = [synthetic.changed(run, engine=engine) for run in runs]
     pairs = [synthetic.run("horovod", 2, seed, throughput=180.0) for seed in range(3)]
-    runs += [replace(run, result=run.result.model_copy(update={"engine": "tensorflow"})) for run in pairs]
+    runs += [synthetic.changed(run, engine="tensorflow") for run in pairs]
     found = speed(runs, "horovod", 2)
     quality = judge(key_of("horovod", 2, {}), measure(grouped(runs)))
     if engine == "tensorflow":
@@ -118,12 +116,31 @@ def test_oversubscribed_points_have_no_speed_up_and_are_no_baseline():
     assert speed([*runs, synthetic.run("single", 1)], "horovod", 2).baseline.strategy == "single"
 
 
-def test_local_steps_are_another_algorithm_than_that_of_one_worker():
-    runs = [synthetic.run("horovod", 1), synthetic.run("horovod", 2, local_steps=4, throughput=190.0)]
-    found = speed(runs, "horovod", 2)
-    assert found.steady.value is None and found.training.value is None
-    assert "local SGD" in found.reason
-    assert [series.different for series in series_of(measure(grouped(runs)))] == [(1,)]
+@pytest.mark.parametrize(
+    ("runs", "reason", "training", "series"),
+    [
+        (
+            [synthetic.run("horovod", 1), synthetic.run("horovod", 2, local_steps=4, throughput=190.0)],
+            "local SGD",
+            None,
+            (1,),
+        ),
+        ([synthetic.run("single", 1), synthetic.run("virtual", 4)], "virtual workers", None, (1,)),
+        (
+            [synthetic.run("horovod", n, epochs=1, throughput=None, training_seconds=60 / n) for n in (1, 2)],
+            "one epoch only",
+            pytest.approx(2),
+            (1, 2),
+        ),
+    ],
+)
+def test_other_algorithms_virtual_workers_and_single_epochs_have_no_steady_speed_up(
+    runs, reason, training, series
+):
+    found = speed(runs, runs[1].result.strategy, runs[1].result.workers)
+    assert (found.steady.value, found.training.value) == (None, training)
+    assert reason in found.reason
+    assert [each.different for each in series_of(measure(grouped(runs)))] == [series]
 
 
 def test_asynchronous_workers_have_no_speed_up_and_are_no_row_of_the_advice_but_are_judged_by_quality():
@@ -141,11 +158,6 @@ def test_asynchronous_workers_have_no_speed_up_and_are_no_row_of_the_advice_but_
     assert verdict.reference == key_of("parameter-server", 1, {})
 
 
-def test_virtual_workers_never_have_a_speed_up():
-    found = speed([synthetic.run("single", 1), synthetic.run("virtual", 4)], "virtual", 4)
-    assert (found.steady.value, bool(found.reason)) == (None, True)
-
-
 def test_training_times_of_different_work_are_not_compared():
     runs = [synthetic.run("horovod", 1, epochs=6), synthetic.run("horovod", 2, epochs=3, throughput=190.0)]
     found = speed(runs, "horovod", 2)
@@ -154,13 +166,6 @@ def test_training_times_of_different_work_are_not_compared():
     sets = [foreign(n, line=n, training_seconds=100.0, training_samples=1000 * n) for n in (1, 2)]
     two = synthetic.summarise(sets)[1]
     assert (two.speed.steady.value, bool(two.speed.reason)) == (None, True)
-
-
-def test_one_epoch_has_no_steady_throughput():
-    runs = [synthetic.run("horovod", n, epochs=1, throughput=None, training_seconds=60 / n) for n in (1, 2)]
-    found = speed(runs, "horovod", 2)
-    assert (found.steady.value, bool(found.reason)) == (None, True)
-    assert found.training.value == pytest.approx(2)
 
 
 def test_the_baseline_itself_is_one_without_chance():

@@ -42,17 +42,18 @@ def test_other_seeds_of_a_point_say_how_long_it_takes_and_within_which_range():
     assert found.expected == pytest.approx(2 * 360 / 3600)
 
 
-def test_the_nearest_count_says_how_long_a_larger_one_takes():
-    given = points([1, 2, 4, 8])
-    took = [10 + 80 / each.workers for each in given[:3]]
-    found = remaining([*map(done, given[:3], took), missing(given[3])], {}, at_once=False)
-    assert found.seconds == pytest.approx((15.0, 15.0 * 2**0.5, 30.0))
-
-
-def test_one_count_leaves_a_range_between_no_speed_up_and_an_ideal_one():
-    one, four = points([1, 4])
-    found = remaining([done(one, 80.0), missing(four)], {}, at_once=False)
-    assert found.seconds == (20.0, pytest.approx(40.0), 80.0)
+@pytest.mark.parametrize(
+    ("counts", "took", "seconds"),
+    [
+        # Between no speed-up and an ideal one from the nearest count.
+        ([1, 2, 4, 8], [90.0, 50.0, 30.0], (15.0, 15.0 * 2**0.5, 30.0)),
+        ([1, 4], [80.0], (20.0, 40.0, 80.0)),
+    ],
+)
+def test_the_nearest_count_says_how_long_a_larger_one_takes(counts, took, seconds):
+    *known, largest = points(counts)
+    found = remaining([*map(done, known, took), missing(largest)], {}, at_once=False)
+    assert found.seconds == pytest.approx(seconds)
 
 
 def test_a_run_under_way_ends_when_it_says_and_tells_of_the_others():

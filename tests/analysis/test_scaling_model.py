@@ -6,11 +6,10 @@ import synthetic
 from elsewhere import foreign
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure
-from scalestudy.analysis.runs import Run, grouped
+from scalestudy.analysis.runs import grouped
 from scalestudy.analysis.scaling_model import (
     describe_fit,
     describe_work,
-    karp_flatt,
     model_of,
     model_sentences,
     nodes_of,
@@ -145,20 +144,10 @@ def test_the_second_node_is_told_only_from_two_counts_on_either_side():
 
 
 def test_nodes_measured_are_those_of_all_ranks():
-    found = of_study([on_nodes(run, 4) for run in timed(AMDAHL)])
-    assert (found.nodes_measured, found.workers_per_node) == (2, 4)
+    found = of_study([synthetic.on_nodes(run, 4) for run in timed(AMDAHL)])
+    assert (found.series.nodes_measured, found.series.workers_per_node) == (2, 4)
     unknown = of_study(timed(AMDAHL))
-    assert (unknown.nodes_measured, unknown.workers_per_node) == (None, None)
-
-
-def on_nodes(run, per_node):
-    """Return the run with one record for each rank, `per_node` ranks per host."""
-    size = run.result.workers
-    ranks = tuple(
-        synthetic.rank(size).model_copy(update={"rank": rank, "host": f"node{rank // per_node}"})
-        for rank in range(size)
-    )
-    return Run(run.result, run.epochs, run.folder, ranks)
+    assert (unknown.series.nodes_measured, unknown.series.workers_per_node) == (None, None)
 
 
 def test_a_series_has_one_word_for_its_scaling_the_one_of_a_trainings_work():
@@ -168,26 +157,10 @@ def test_a_series_has_one_word_for_its_scaling_the_one_of_a_trainings_work():
     assert "weak" in weak and "strong" not in weak
 
 
-def test_karp_and_flatts_share_of_amdahls_law_is_its_serial_share():
-    share = karp_flatt(Estimate(8 / 1.7, 4.5, 5.0), 8)
-    assert share.value == pytest.approx(0.1)
-    assert share.low < 0.1 < share.high
-    assert karp_flatt(Estimate(1.0), 1).value is None
-
-
 def test_times_that_are_no_times_have_no_model_and_no_means():
     found = model_of(series({1: 10.0, 2: 5.0, 4: float("nan")}), {})
     assert found.fit is None
     assert (found.predict(2).seconds.value, found.predict(4).seconds.value) == (5.0, None)
-
-
-def changed(run, hosts=(), **fields):
-    """Return the synthetic run with other records; `hosts` are the hosts of its ranks."""
-    ranks = tuple(
-        synthetic.rank(len(hosts)).model_copy(update={"rank": rank, "host": host})
-        for rank, host in enumerate(hosts)
-    )
-    return Run(run.result.model_copy(update=fields), run.epochs, run.folder, ranks or run.ranks)
 
 
 def only(runs):
@@ -195,34 +168,25 @@ def only(runs):
     return found
 
 
-def test_a_batch_per_worker_and_fixed_epochs_scale_strongly_by_fewer_updates_of_one_length():
-    found = only([synthetic.run("horovod", n) for n in (1, 2, 4)])
-    assert (found.work, found.update) == ("strong", "growing")
-    assert found.samples == 6000
-
-
-def test_a_fixed_global_batch_makes_every_update_share_out_too():
-    runs = [changed(synthetic.run("horovod", n), global_batch=64) for n in (1, 2, 4)]
-    assert (only(runs).work, only(runs).update) == ("strong", "fixed")
-
-
-def test_samples_that_grow_with_the_workers_are_weak_scaling():
-    runs = [synthetic.run("horovod", n, samples=1000 * n) for n in (1, 2, 4, 8)]
-    assert only(runs).work == "weak"
-    assert only(runs).samples == 6000
-
-
-def test_a_dropped_remainder_does_not_turn_strong_into_something_else():
-    runs = [synthetic.run("horovod", n, samples=1000 - n % 3) for n in (1, 2, 4)]
-    assert only(runs).work == "strong"
-    assert only(runs).others == ()
-
-
-def test_counts_of_other_work_are_left_out_and_named():
-    runs = [synthetic.run("horovod", n, samples=1000 if n < 8 else 1700) for n in (1, 2, 4, 8)]
-    found = only(runs)
-    assert found.different == (1, 2, 4)
-    assert found.others == (8,)
+@pytest.mark.parametrize(
+    ("samples", "batch", "found"),
+    [
+        # A batch per worker and fixed epochs: fewer updates of one length.
+        ((1000, 1000, 1000), {}, ("strong", "growing", 6000, ())),
+        # A fixed global batch: every update is shared out, too.
+        ((1000, 1000, 1000), {"global_batch": 64}, ("strong", "fixed", 6000, ())),
+        ((1000, 2000, 4000), {}, ("weak", "growing", 6000, ())),
+        # A dropped remainder.
+        ((999, 998, 999), {}, ("strong", "growing", 5994, ())),
+        # Other work is left out and named.
+        ((1000, 1000, 1700), {}, ("strong", "growing", 6000, (4,))),
+    ],
+)
+def test_how_work_grows_with_the_workers_is_told_from_samples_and_batches(samples, batch, found):
+    runs = [synthetic.run("horovod", n, samples=count) for n, count in zip((1, 2, 4), samples, strict=True)]
+    series = only([synthetic.changed(run, **batch) for run in runs])
+    assert (series.work, series.update, series.samples, series.others) == found
+    assert series.different == tuple(n for n in (1, 2, 4) if n not in found[-1])
 
 
 def test_times_that_say_nothing_are_in_no_series():
@@ -242,7 +206,7 @@ def test_swept_values_are_series_of_their_own():
 
 @pytest.mark.parametrize(("hosts", "nodes"), [(("a",), 1), (("a", "a"), 1), (("a", "b", "b", "c"), 3)])
 def test_nodes_are_the_hosts_of_all_ranks(hosts, nodes):
-    assert nodes_of(changed(synthetic.run("horovod", len(hosts)), hosts)) == nodes
+    assert nodes_of(synthetic.on_hosts(synthetic.run("horovod", len(hosts)), *hosts)) == nodes
 
 
 def test_nodes_are_not_known_of_a_run_that_did_not_record_all_ranks():
@@ -250,17 +214,10 @@ def test_nodes_are_not_known_of_a_run_that_did_not_record_all_ranks():
     assert only([synthetic.run("horovod", 1), synthetic.run("horovod", 4)]).nodes == {1: 1}
 
 
-@pytest.mark.parametrize("known", ["training_seconds", "epochs"])
+@pytest.mark.parametrize(
+    "known", [lambda seconds: {"training_seconds": seconds}, lambda seconds: {"epochs": [seconds] * 3}]
+)
 def test_of_numbers_of_others_a_set_that_grows_with_the_workers_is_weak_scaling(known):
     times = {1: 100.0, 2: 100.0, 4: 110.0}
-    runs = [
-        foreign(
-            n,
-            line=n,
-            training_samples=1000 * n,
-            **{known: seconds if known == "training_seconds" else [seconds] * 3},
-        )
-        for n, seconds in times.items()
-    ]
-    (found,) = series_of(measure(grouped(runs)))
+    found = only([foreign(n, line=n, training_samples=1000 * n, **known(t)) for n, t in times.items()])
     assert (found.work, found.others) == ("weak", ())

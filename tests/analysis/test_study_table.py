@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -30,11 +29,9 @@ def test_a_row_is_a_point_without_its_seed_with_the_columns_that_scripts_rely_on
 
 
 def test_rows_say_whether_workers_took_steps_together_and_how_many_were_lost():
-    lost = synthetic.run("parameter-server", 2)
-    lost = replace(lost, result=lost.result.model_copy(update={"workers_lost": 1}))
-    rows = records(
-        synthetic.summarise([synthetic.run("horovod", 2), lost, synthetic.run("parameter-server", 2, 1)])
-    )
+    lost = synthetic.changed(synthetic.run("parameter-server", 2), workers_lost=1)
+    runs = [synthetic.run("horovod", 2), lost, synthetic.run("parameter-server", 2, 1)]
+    rows = records(synthetic.summarise(runs))
     assert {(row["strategy"], row["synchronous"], row["workers_lost"]) for row in rows} == {
         ("horovod", True, 0),
         ("parameter-server", False, 1),

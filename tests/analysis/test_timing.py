@@ -78,10 +78,7 @@ def test_trainings_speak_for_other_numbers_of_workers_with_the_same_global_batch
     runs = [timing_run("native", 1), timing_run("native", 2)]
     runs += [synthetic.run("native", 1, seed, quality=0.9 + 0.05 * seed) for seed in (0, 1)]
     batches = {1: 64, 2: batch}
-    runs = [
-        replace(run, result=run.result.model_copy(update={"global_batch": batches[run.result.workers]}))
-        for run in runs
-    ]
+    runs = [synthetic.changed(run, global_batch=batches[run.result.workers]) for run in runs]
     measures = measure(grouped(runs))
     verdict = judge(key_of("native", 2, {}), measures, None)
     assert (verdict.kind == "no-worse") is equal

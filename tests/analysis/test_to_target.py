@@ -10,7 +10,7 @@ import synthetic
 from curves import EPOCH, TARGET, learning, reaching, trained
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure
-from scalestudy.analysis.runs import epoch_value, grouped
+from scalestudy.analysis.runs import epoch_values, grouped
 from scalestudy.analysis.to_target import useful_speed_ups
 
 
@@ -24,7 +24,7 @@ def curves(workers, throughput, seeds=3):
 
 def test_the_time_counts_from_the_start_to_the_end_of_the_first_epoch_that_reached_the_target():
     run = synthetic.run("native", 1, epochs=40)
-    qualities = [epoch_value(run.epochs, place, "validation", "iou") for place in range(40)]
+    qualities = epoch_values(run.epochs, "validation", "iou")
     first = next(place for place, quality in enumerate(qualities) if quality >= 0.75)
     assert 0 < first < 39
     seconds = run.result.phases["start-up"] + run.result.phases["compile"]
@@ -46,7 +46,7 @@ def test_a_row_of_which_a_run_never_reaches_the_target_has_no_time():
     runs = [*curves(1, 100), *curves(8, 700)]
     default = rows(runs)["native", 8].to_target.quality
     assert default == pytest.approx(0.95 - 0.02), "of the best one-worker row, less the margin"
-    target = max(epoch_value(runs[-1].epochs, -1, "validation", "iou"), 0.0) + 0.01
+    target = max(epoch_values(runs[-1].epochs, "validation", "iou")[-1], 0.0) + 0.01
     found = rows(runs, target_quality=target)
     assert found["native", 1].to_target.reached == 3
     eight = found["native", 8].to_target
@@ -66,26 +66,26 @@ def useful(runs, target=TARGET):
     return {(key.strategy, key.workers): answer for key, answer in found.items()}
 
 
-def test_samples_are_interpolated_between_evaluations_of_the_running_best():
-    curve = [(1000, 0.5), (1000, 0.8), (1000, 0.6), (1000, 1.0)]
-    assert useful([trained("native", 1, 0, curve)])["native", 1].samples == pytest.approx((3500,))
-    from_chance = useful([trained("native", 1, 0, [(1000, 0.96)], chance=0.8)])
-    assert from_chance["native", 1].samples == pytest.approx((625,))
+NAN = float("nan")
 
 
-def test_an_epoch_without_evaluation_adds_its_samples():
-    curve = [(1000, 0.5), (1000, None), (1000, 1.0)]
-    assert useful([trained("native", 1, 0, curve)])["native", 1].samples == pytest.approx((2600,))
-
-
-def test_a_run_that_diverges_never_arrives():
-    found = useful([trained("native", 1, 0, [(1000, float("nan")), (1000, 0.5), (1000, float("nan"))])])
-    assert (found["native", 1].reached, found["native", 1].runs) == (0, 1)
-
-
-def test_an_error_reaches_its_target_from_above():
-    runs = [trained("native", 1, 0, [(1000, 0.5), (1000, 0.1)], better="lower")]
-    assert useful(runs, 0.3)["native", 1].samples == pytest.approx((1500,))
+@pytest.mark.parametrize(
+    ("curve", "options", "target", "samples"),
+    [
+        # Interpolated between evaluations of the running best, and from chance.
+        ([(1000, 0.5), (1000, 0.8), (1000, 0.6), (1000, 1.0)], {}, TARGET, (3500,)),
+        ([(1000, 0.96)], {"chance": 0.8}, TARGET, (625,)),
+        # An epoch without evaluation adds its samples.
+        ([(1000, 0.5), (1000, None), (1000, 1.0)], {}, TARGET, (2600,)),
+        # A run that diverges never arrives.
+        ([(1000, NAN), (1000, 0.5), (1000, NAN)], {}, TARGET, ()),
+        # An error reaches its target from above.
+        ([(1000, 0.5), (1000, 0.1)], {"better": "lower"}, 0.3, (1500,)),
+    ],
+)
+def test_samples_until_the_target_follow_from_the_curve(curve, options, target, samples):
+    found = useful([trained("native", 1, 0, curve, **options)], target)["native", 1]
+    assert (found.samples, found.reached, found.runs) == (pytest.approx(samples), len(samples), 1)
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_other_settings_lend_nothing():
 
 def test_an_equal_global_batch_needs_equal_samples():
     runs = [learning("native", n, s, 4000 + 100 * s) for n in (1, 4) for s in range(2)]
-    runs = [replace(run, result=run.result.model_copy(update={"global_batch": 16})) for run in runs]
+    runs = [synthetic.changed(run, global_batch=16) for run in runs]
     found = useful(runs)
     assert (found["native", 4].ratio.value, found["native", 4].by_construction) == (1, True)
     assert not found["native", 1].by_construction
@@ -191,7 +191,7 @@ def test_it_agrees_with_the_time_to_target_where_nothing_but_training_takes_time
         learning("native", workers, 0, needed, 200, throughput=rate, seconds=EPOCH / rate)
         for workers, rate, needed in ((1, 100.0, 50 * EPOCH), (8, 600.0, 80 * EPOCH))
     ]
-    runs = [replace(run, result=run.result.model_copy(update={"phases": {}})) for run in runs]
+    runs = [synthetic.changed(run, phases={}) for run in runs]
     row = analyse("made", runs, target_quality=TARGET).rows[1]
     assert useful(runs)["native", 8].speedup.value == pytest.approx(row.to_target.speedup.value, rel=0.02)
 

@@ -1,7 +1,5 @@
 """Details of a page: key numbers, all metrics, samples, every run."""
 
-from dataclasses import replace
-
 import pytest
 
 import synthetic
@@ -25,7 +23,7 @@ def measured(workers, seed, value, *, names=NAMES, matrix=((3, 1), (2, 4))):
     run = synthetic.run(workers=workers, seed=seed, quality=value)
     matrices = {"confusion_matrix": [list(row) for row in matrix]}
     known = {"validation": values, "class_names": list(names), "validation_matrices": matrices}
-    return replace(run, result=run.result.model_copy(update=known))
+    return synthetic.changed(run, **known)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +38,7 @@ def names_of(table):
 @pytest.mark.parametrize("counts", [(1, 2, 4), (2, 4, 8)])
 def test_the_key_numbers_are_those_of_the_advised_row_and_say_against_what(counts):
     findings = analyse("made", synthetic.seeded(counts, ("horovod",)))
-    price, facts = findings.advice.price, {name: fact for name, *fact in key_numbers(findings).facts}
+    price, facts = findings.advice.decision.price, {name: fact for name, *fact in key_numbers(findings).facts}
     assert facts["Advised workers"][0] == str(price.key.workers)
     assert float(facts["Times as fast"][0]) == pytest.approx(price.speedup.value, abs=0.005)
     assert float(facts["Cost efficiency"][0]) == pytest.approx(price.efficiency.value, abs=0.005)
@@ -90,7 +88,7 @@ def test_the_list_of_runs_has_their_order_nodes_and_times():
         names = (heading.name for heading in table.headings)
         return dict(zip(names, map(str, table.rows[0]), strict=True))
 
-    line = listed(replace(run, result=run.result.model_copy(update=taken)))
+    line = listed(synthetic.changed(run, **taken))
     assert (line["Order"], line["Nodes"]) == ("5", "node07 and 1 more")
     assert (line["Began, UTC"], line["Finished, UTC"]) == ("2026-01-02 03:03", "2026-01-02 03:04")
     assert {"Order", "Nodes", "Began, UTC", "Reason"}.isdisjoint(listed(run))
@@ -124,9 +122,8 @@ def test_samples_say_how_they_were_chosen_and_describe_every_picture():
     assert len(photo.images) == 4
 
 
-def test_a_mistaken_class_is_said_with_its_probability():
-    assert (
-        "predicted dog (85 %), truth cat"
-        in samples(truth="cat", predicted="dog", probability=0.85)[1].caption
-    )
-    assert "cat (85 %), correct" in samples(truth="cat", predicted="cat", probability=0.85)[1].caption
+@pytest.mark.parametrize(
+    ("predicted", "words"), [("dog", "predicted dog (85 %), truth cat"), ("cat", "cat (85 %), correct")]
+)
+def test_a_class_is_said_with_its_probability_and_whether_it_is_mistaken(predicted, words):
+    assert words in samples(truth="cat", predicted=predicted, probability=0.85)[1].caption

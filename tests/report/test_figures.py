@@ -1,39 +1,25 @@
 """Figures as specifications; `test_images.py` draws some."""
 
-from functools import cache
-
 import pytest
 
 import synthetic
 import synthetic_pages
 from curves import TARGET, learning
 from scalestudy.analysis.findings import analyse
-from scalestudy.report.against_workers import speedup
+from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.figure import Picture
 from scalestudy.report.figure_data import dodge, domain, downsampled, is_logarithmic, ticks
 from scalestudy.report.study_document import figures, places
-from scalestudy.report.time_and_cost import phase_records
+from scalestudy.report.time_and_cost import phase_records, time_and_cost
 
 EVERY = {"time-and-cost", "speedup", "quality", "efficiency", "phases", "loss-by-epoch"}
 """The first figure of each place."""
 COUNTS = [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64]
 
 
-def drawn(runs):
-    """Return all figures of runs by name."""
-    return {figure.name: figure for figure in figures(analyse("made", runs))}
-
-
-@cache
-def pair():
-    """The figures of two strategies with four worker counts."""
-    return drawn(synthetic.seeded())
-
-
-@cache
-def two():
-    """The figures of one strategy with two worker counts."""
-    return drawn(synthetic.seeded((1, 2), ("horovod",)))
+def drawn(make, runs, **options):
+    """The first figure that `make` draws of runs."""
+    return make(analyse("made", runs, **options))[0]
 
 
 def first(runs):
@@ -56,7 +42,7 @@ def test_a_study_has_the_figures_that_its_runs_can_fill():
 
 def test_speed_ups_relative_to_several_workers_lie_on_the_ideal_where_they_begin():
     runs = [synthetic.run("horovod", 4, throughput=400.0), synthetic.run("horovod", 8, throughput=720.0)]
-    figure = drawn(runs)["speedup"]
+    figure = drawn(speedup, runs)
     found = {row["workers"]: row["value"] for row in values(figure) if row.get("strategy") == "horovod"}
     assert found == {4: 4.0, 8: 7.2}
     assert "n0 workers" in figure.caption and "4 workers: " in figure.caption
@@ -64,7 +50,8 @@ def test_speed_ups_relative_to_several_workers_lie_on_the_ideal_where_they_begin
 
 def test_figures_of_one_place_can_be_chosen():
     chosen = {
-        d.figure.name: [figure.choice for figure in (d.figure, *d.choices)] for d in places(pair().values())
+        d.figure.name: [figure.choice for figure in (d.figure, *d.choices)]
+        for d in places(figures(analyse("made", synthetic.seeded())))
     }
     assert chosen["speedup"] == ["of throughput", "of training time", "from start to result"]
     assert chosen["quality"][0] == "IoU"
@@ -72,9 +59,8 @@ def test_figures_of_one_place_can_be_chosen():
     assert len(chosen["loss-by-epoch"]) == 4
 
 
-def time_and_cost(runs):
-    figure = drawn(runs)["time-and-cost"]
-    (records,) = figure.spec["datasets"].values()
+def costs(runs):
+    (records,) = drawn(time_and_cost, runs).spec["datasets"].values()
     points = [(record["strategy"], int(record["workers"])) for record in records]
     front = {point for point, record in zip(points, records, strict=True) if record["front"]}
     ringed = [point for point, record in zip(points, records, strict=True) if record["advised"]]
@@ -89,7 +75,7 @@ def test_time_against_cost_has_a_point_a_row_the_front_and_a_ring_on_the_choice(
         for workers, speed in series.items()
         for seed in range(2)
     ]
-    records, front, ringed = time_and_cost(runs)
+    records, front, ringed = costs(runs)
     assert len(records) == 8
     assert front == {("native", workers) for workers in (1, 2, 4, 8)}
     assert ringed == [("native", 4)]
@@ -97,18 +83,14 @@ def test_time_against_cost_has_a_point_a_row_the_front_and_a_ring_on_the_choice(
 
 def test_time_and_cost_have_intervals_in_both_directions_that_are_cut_where_they_are_long():
     seconds = {1: (100.0, 102.0, 104.0), 2: (60.0, 61.0, 62.0), 4: (20.0, 40.0, 80.0)}
-    runs = [
-        synthetic.run("native", workers, seed, training_seconds=value)
-        for workers, values in seconds.items()
-        for seed, value in enumerate(values)
-    ]
-    records, *_ = time_and_cost(runs)
+    runs = synthetic.rows("native", "training_seconds", seconds)
+    records, *_ = costs(runs)
     for record in records:
         for field in ("time", "cost"):
             assert record[f"{field}_low"] < record[field] < record[f"{field}_high"]
     times = [record["time"] for record in records]
     assert max(record["time_high"] for record in records) <= max(times) + (max(times) - min(times)) / 2
-    assert not any("time_low" in record for record in time_and_cost(synthetic.published())[0])
+    assert not any("time_low" in record for record in costs(synthetic.published())[0])
 
 
 def test_a_row_that_is_worse_is_faded_and_on_no_front():
@@ -117,20 +99,20 @@ def test_a_row_that_is_worse_is_faded_and_on_no_front():
         for workers, quality in ((1, 0.95), (2, 0.5))
         for seed in range(3)
     ]
-    records, front, ringed = time_and_cost(runs)
+    records, front, ringed = costs(runs)
     assert {int(record["workers"]): record["opacity"] < 1 for record in records} == {1: False, 2: True}
     assert front == {("native", 1)} and ringed == [("native", 1)]
 
 
 def test_swept_values_of_several_strategies_have_panels_and_of_one_have_colours():
     both = [run for size in (8, 32) for run in synthetic.seeded(swept={"train.batch_size": size})]
-    figure = speedup(analyse("made", both))[0]
+    figure = drawn(speedup, both)
     assert figure.spec["facet"]["field"] == "variant" and figure.wide
     # A layer with its own data shows all of it in each panel, so only guide lines have their own.
     layers = figure.spec["spec"]["layer"]
     assert [layer["mark"].get("strokeDash") for layer in layers if "data" in layer] == [[5, 4]]
     one = [run for run in both if run.result.strategy == "horovod"]
-    assert "facet" not in speedup(analyse("made", one))[0].spec
+    assert "facet" not in drawn(speedup, one).spec
 
 
 @pytest.mark.slow
@@ -142,22 +124,22 @@ def test_every_specification_holds_against_vega_lites_schema():
 
 
 def test_virtual_workers_are_in_quality_but_not_in_speed_up():
-    found = drawn(synthetic.seeded((1, 2), ("mirrored", "virtual")))
-    strategies = {
-        name: {row.get("strategy") for row in values(found[name])} for name in ("quality", "speedup")
-    }
-    assert {"mirrored", "virtual"} <= strategies["quality"] and "virtual" not in strategies["speedup"]
+    runs = synthetic.seeded((1, 2), ("mirrored", "virtual"))
+    of_quality, timed = (
+        {row.get("strategy") for row in values(drawn(make, runs))} for make in (quality, speedup)
+    )
+    assert {"mirrored", "virtual"} <= of_quality and "virtual" not in timed
 
 
 def test_one_run_draws_no_error_bars():
-    assert not any("low" in row for row in values(drawn(synthetic.published(epochs=1))["quality"]))
-    assert any("low" in row for row in values(pair()["quality"]))
+    assert not any("low" in row for row in values(drawn(quality, synthetic.published(epochs=1))))
+    assert any("low" in row for row in values(drawn(quality, synthetic.seeded((1, 2), ("horovod",)))))
 
 
 def test_the_axis_of_quality_holds_the_margin_and_zero_where_there_is_one_value():
     for step, least in ((1e-4, 0.5), (0.0, 0.0)):
         runs = [synthetic.run("horovod", n, quality=0.9 + n * step) for n in (1, 2)]
-        low, high = domain_of(drawn(runs)["quality"])
+        low, high = domain_of(drawn(quality, runs))
         assert least <= low < 0.9 * 0.98 and high > 0.9 * 1.02
     assert low == 0
 
@@ -176,7 +158,7 @@ def test_the_axis_of_quality_says_which_way_is_better_and_cuts_bars_at_0_and_1(m
         for n in (1, 2)
         for s, q in ((0, 0.2), (1, 0.6))
     ]
-    figure = drawn(runs)["quality"]
+    figure = drawn(quality, runs)
     assert title in {layer["encoding"].get("y", {}).get("title") for layer in figure.spec["layer"]}
     lows = [row["low"] for row in values(figure) if "low" in row]
     assert (min(lows) >= 0) == cut
@@ -190,7 +172,7 @@ def test_the_useful_speed_up_is_dashed_in_the_colour_of_its_series():
         for workers, samples in needed.items()
         for seed in range(2)
     ]
-    figure = {made.name: made for made in figures(analyse("made", runs, target_quality=TARGET))}["speedup"]
+    figure = drawn(speedup, runs, target_quality=TARGET)
     useful = {(row["strategy"], row["workers"]): row["value"] for row in values(figure) if row.get("dashed")}
     assert useful["horovod", 4] == pytest.approx(2, rel=0.02)
     assert useful["native", 1] == 1
@@ -203,16 +185,12 @@ def test_the_useful_speed_up_is_dashed_in_the_colour_of_its_series():
 
 
 def test_an_interval_that_tells_nothing_hides_no_curve():
-    runs = [
-        synthetic.run("horovod", workers, seed, throughput=throughput)
-        for workers, throughputs in ((1, (100.0, 101.0)), (2, (50.0, 190.0)))
-        for seed, throughput in enumerate(throughputs)
-    ]
-    found = drawn(runs)
-    for name, most in (("speedup", 3.0), ("efficiency", 1.5)):
-        assert max(row["high"] for row in values(found[name]) if "high" in row) == most
-        assert f"cut at 0 and {most:.3g}" in found[name].caption
-        assert "cut" not in pair()[name].caption
+    runs = synthetic.rows("horovod", "throughput", {1: (100.0, 101.0), 2: (50.0, 190.0)})
+    for make, most in ((speedup, 3.0), (efficiency, 1.5)):
+        figure = drawn(make, runs)
+        assert max(row["high"] for row in values(figure) if "high" in row) == most
+        assert f"cut at 0 and {most:.3g}" in figure.caption
+        assert "cut" not in drawn(make, synthetic.seeded((1, 2), ("horovod",))).caption
 
 
 def test_of_many_rows_some_bars_are_drawn():

@@ -7,14 +7,12 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import key_of_run
 from scalestudy.report.details import every_run
 from scalestudy.report.notes import environments, notes
-from scalestudy.store.records import RankRecord
 
 
 @pytest.mark.parametrize("order", ["blocks", "rows"])
 def test_when_where_and_in_which_order_runs_were_taken_is_there(order):
     runs = [
-        replace(run, result=run.result.model_copy(update={"order": order, "hosts": ["node07", "node08"]}))
-        for run in synthetic.seeded((1, 2))
+        synthetic.changed(run, order=order, hosts=["node07", "node08"]) for run in synthetic.seeded((1, 2))
     ]
     (note,) = [note for note in notes(analyse("made", runs)) if "node07, node08" in note]
     assert f'"{order}"' in note and "2026-01-02" in note
@@ -27,7 +25,7 @@ def test_when_where_and_in_which_order_runs_were_taken_is_there(order):
 )
 def test_the_arithmetic_is_there_and_that_runs_need_not_repeat(recorded, arithmetic, free):
     known = dict(zip(("precision", "deterministic"), recorded, strict=True))
-    runs = [replace(run, result=run.result.model_copy(update=known)) for run in synthetic.seeded((1,))]
+    runs = [synthetic.changed(run, **known) for run in synthetic.seeded((1,))]
     lines = notes(analyse("made", runs))
     assert sum(line.startswith(f"Arithmetic is {recorded[0]}") for line in lines) == arithmetic
     assert sum(line.startswith(f"In {len(runs)} of {len(runs)} runs") for line in lines) == free
@@ -45,24 +43,11 @@ def test_folds_are_repeats_that_a_report_names():
 
 
 def test_runs_on_nodes_that_other_jobs_could_use_are_counted():
-    rank = RankRecord(
-        rank=0,
-        size=1,
-        local_rank=0,
-        host="n1",
-        pid=1,
-        placement_source="slurm",
-        cpus=[0],
-        threads=1,
-        devices=[],
-        versions={},
-    )
     runs = synthetic.seeded()
 
     def about(shared):
-        with_rank = [
-            replace(run, ranks=(rank.model_copy(update={"nodes_shared": shared}),)) for run in runs[:3]
-        ]
+        rank = synthetic.rank().model_copy(update={"nodes_shared": shared})
+        with_rank = [replace(run, ranks=(rank,)) for run in runs[:3]]
         return [note for note in notes(analyse("made", [*with_rank, *runs[3:]])) if "other jobs" in note]
 
     (note,) = about(True)
@@ -91,7 +76,7 @@ def test_runs_on_gpus_of_several_kinds_are_named():
 
 def test_a_run_without_its_model_is_named_with_the_reason():
     whole, lost = synthetic.seeded()[:2]
-    lost = replace(lost, result=lost.result.model_copy(update={"model_missing": "OSError: No space left"}))
+    lost = synthetic.changed(lost, model_missing="OSError: No space left")
     told = [note for note in notes(analyse("made", [whole, lost])) if "saved model" in note]
     (note,) = [note for note in told if lost.result.name in note]
     assert f"{lost.result.name} (OSError: No space left)" in note
@@ -109,29 +94,23 @@ def test_a_run_without_its_model_is_named_with_the_reason():
 )
 def test_float32_on_gpus_with_tf32_is_noted_since_it_flatters_efficiency(precision, device, noted):
     run = on_gpus(synthetic.run("horovod"), [device])
-    run = replace(run, result=run.result.model_copy(update={"precision": precision}))
+    run = synthetic.changed(run, precision=precision)
     assert any("TensorFloat-32" in note for note in notes(analyse("made", [run]))) == noted
 
 
-def listed(*ids):
-    """Return the listed facts of runs in environments with these ids."""
-    ranks = [
-        synthetic.rank().model_copy(update={"environment_id": each, "environment_name": "/venvs/a"})
-        for each in ids
-    ]
-    return dict(environments([replace(synthetic.run(), ranks=(rank,)) for rank in ranks]))
-
-
-def test_an_environment_is_named_by_its_id_and_folder():
-    assert listed("ab12")["Environment"] == "ab12 (/venvs/a)"
-
-
-def test_runs_of_different_software_show_both():
-    assert listed("ab12", "cd34", "ab12")["Environment"] == "ab12 (/venvs/a); cd34 (/venvs/a)"
-
-
-def test_records_that_hold_no_id_list_none():
-    assert "Environment" not in listed("", "")
+@pytest.mark.parametrize(
+    ("ids", "environment"),
+    [
+        (("ab12",), "ab12 (/venvs/a)"),
+        (("ab12", "cd34", "ab12"), "ab12 (/venvs/a); cd34 (/venvs/a)"),
+        (("", ""), None),
+    ],
+)
+def test_an_environment_is_named_by_its_id_and_folder_and_several_are_all(ids, environment):
+    known = [{"environment_id": each, "environment_name": "/venvs/a"} for each in ids]
+    ranks = [synthetic.rank().model_copy(update=update) for update in known]
+    listed = dict(environments([replace(synthetic.run(), ranks=(rank,)) for rank in ranks]))
+    assert listed.get("Environment") == environment
 
 
 def test_a_variable_is_named_once_with_all_its_values():

@@ -1,7 +1,5 @@
 """The table of results."""
 
-from dataclasses import replace
-
 import pytest
 
 import synthetic
@@ -69,9 +67,7 @@ def test_the_useful_speed_up_has_a_column_where_the_batch_grows_and_states_who_n
     made = results_table(analyse("made", runs, target_quality=TARGET))
     assert float(cell(made, 1, "Useful speed-up").text) == pytest.approx(2, rel=0.02)
     assert made.footnotes[cell(made, 2, "Useful speed-up").note - 1].startswith("0 of 2 runs reached it")
-    with_equal_batches = [
-        replace(run, result=run.result.model_copy(update={"global_batch": 16})) for run in runs[:4]
-    ]
+    with_equal_batches = [synthetic.changed(run, global_batch=16) for run in runs[:4]]
     equal = results_table(analyse("made", with_equal_batches, target_quality=TARGET))
     assert "Useful speed-up" not in [heading.name for heading in equal.headings]
 
@@ -83,32 +79,41 @@ def test_relative_speed_ups_are_headed_by_what_they_are_against():
     assert not any("against" in heading.unit for heading in table(runs).headings)
 
 
-def test_where_a_run_used_nccl_each_row_says_what_it_used():
-    def names(native: str) -> list[str]:
-        runs = [
-            synthetic.run("native", 2, implementation="multiworker", communication=native),
-            synthetic.run("horovod", 2, communication="gloo"),
-        ]
-        return [str(row[0]) for row in table(runs).rows]
-
-    assert names("nccl") == ["native (multiworker, nccl)", "horovod (gloo)"]
-    assert names("auto") == ["native (multiworker)", "horovod"]
-
-
-def test_rows_of_another_algorithm_say_so():
-    runs = [
-        synthetic.run("horovod", 2, local_steps=steps, swept={"train.local_steps": steps}) for steps in (1, 4)
-    ]
-    assert [str(row[0]) for row in table(runs).rows] == ["horovod", "horovod (local SGD)"]
+@pytest.mark.parametrize(
+    ("first", "second", "names"),
+    [
+        # Where a run used NCCL, each row says what it used.
+        *(
+            (
+                {"strategy": "native", "implementation": "multiworker", "communication": native},
+                {"strategy": "horovod", "communication": "gloo"},
+                names,
+            )
+            for native, names in (
+                ("nccl", ["native (multiworker, nccl)", "horovod (gloo)"]),
+                ("auto", ["native (multiworker)", "horovod"]),
+            )
+        ),
+        # Another algorithm.
+        (
+            {"strategy": "horovod", "local_steps": 1, "swept": {"train.local_steps": 1}},
+            {"strategy": "horovod", "local_steps": 4, "swept": {"train.local_steps": 4}},
+            ["horovod", "horovod (local SGD)"],
+        ),
+    ],
+)
+def test_rows_say_how_they_were_computed_where_they_differ(first, second, names):
+    runs = [synthetic.run(workers=2, **options) for options in (first, second)]
+    assert [str(row[0]) for row in table(runs).rows] == names
 
 
 def test_rows_of_several_engines_name_theirs():
-    runs = [
-        replace(run, result=run.result.model_copy(update={"engine": engine}))
-        for engine, run in zip(("tensorflow", "torch"), synthetic.seeded((1,), seeds=1), strict=True)
+    runs = synthetic.seeded((1,), seeds=1)
+    mixed = [
+        synthetic.changed(run, engine=name) for run, name in zip(runs, ("tensorflow", "torch"), strict=True)
     ]
-    assert [str(row[0]) for row in table(runs).rows] == ["mirrored (tensorflow)", "horovod (torch)"]
-    assert [str(row[0]) for row in table(synthetic.seeded((1,))).rows] == ["mirrored", "horovod"]
+    assert [str(row[0]) for row in table(mixed).rows] == ["mirrored (tensorflow)", "horovod (torch)"]
+    assert [str(row[0]) for row in table(runs).rows] == ["mirrored", "horovod"]
 
 
 def test_a_cost_below_an_hour_is_in_minutes_as_in_the_figure():

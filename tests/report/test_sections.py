@@ -1,12 +1,9 @@
 """The section on the costs of runs, as readers see it."""
 
-from dataclasses import replace
-
 import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.runs import Run
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Document, Folded, Table
 from scalestudy.report.sections import costs_section, models_section
@@ -27,7 +24,7 @@ def measured(workers, **changes):
         "precision": "float32",
         **changes,
     }
-    return replace(found, result=found.result.model_copy(update=told))
+    return synthetic.changed(found, **told)
 
 
 def page(*runs):
@@ -57,7 +54,7 @@ def test_what_nobody_has_told_has_no_column_and_a_blank_is_no_zero():
 
 def test_a_study_that_knows_nothing_of_its_costs_has_no_section():
     unknown = {"cpu_percent": [], "peak_memory_bytes": [], "wall_seconds": None}
-    foreign = replace(synthetic.run(), result=synthetic.run().result.model_copy(update=unknown))
+    foreign = synthetic.changed(synthetic.run(), **unknown)
     assert costs_section(analyse("study", [foreign])) is None
 
 
@@ -71,22 +68,13 @@ def table(found, name):
     return next(block for block in blocks if isinstance(block, Table) and block.name == name)
 
 
-def on_nodes(run, per_node):
-    size = run.result.workers
-    ranks = tuple(
-        synthetic.rank(size).model_copy(update={"rank": rank, "host": f"node{rank // per_node}"})
-        for rank in range(size)
-    )
-    return Run(run.result, run.epochs, run.folder, ranks)
-
-
 STUDY = synthetic.seeded((1, 2, 4, 8, 16))
 
 
 @pytest.fixture(scope="module")
 def whole():
     """The section of a study on nodes with four workers each."""
-    return section([on_nodes(run, 4) for run in STUDY])
+    return section([synthetic.on_nodes(run, 4) for run in STUDY])
 
 
 def test_two_counts_have_no_scaling_model():
@@ -99,14 +87,6 @@ def test_values_beyond_what_was_measured_are_marked_as_predicted(whole):
         (strategy, count) for strategy in ("mirrored", "horovod") for count in ("32", "64")
     ]
     assert all("±" in row[2] or "–" in row[2] for row in rows)
-
-
-def test_every_count_has_its_residual_and_its_serial_share(whole):
-    rows = table(whole, "scaling").rows
-    assert len(rows) == 10
-    one, two = rows[0], rows[1]
-    assert one[5] == ""  # undefined for one worker
-    assert two[5].startswith("0.0")
 
 
 def test_a_strategy_without_a_scaling_model_says_why():

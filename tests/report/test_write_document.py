@@ -18,15 +18,11 @@ def test_a_page_refers_to_the_pictures_beside_it(tmp_path):
         assert picture.relative_to(tmp_path).as_posix() in page.read_text()
 
 
-def test_a_page_in_html_holds_all_it_shows(tmp_path):
-    assert write_document(document(), "html", tmp_path / "page.html") == [tmp_path / "page.html"]
-    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
-
-
-def test_a_page_without_figures_is_one_file(tmp_path):
-    bare = replace(document(), blocks=())
-    assert write_document(bare, "markdown", tmp_path / "page.md") == [tmp_path / "page.md"]
-    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
+@pytest.mark.parametrize(("form", "blocks"), [("html", {}), ("markdown", {"blocks": ()})])
+def test_a_page_in_html_and_one_without_figures_are_one_file(tmp_path, form, blocks):
+    out = tmp_path / f"page.{form}"
+    assert write_document(replace(document(), **blocks), form, out) == [out]
+    assert [*tmp_path.iterdir()] == [out]
 
 
 def form(named: str | None, file: str | None) -> str:
