@@ -14,7 +14,11 @@ def advise(runs, planned=(), **options):
 def test_the_choice_has_its_row_price_and_verdict_and_its_cost_tells_the_ratio_of_what_is_billed():
     found = advise(series("native", NATIVE))
     price = found.decision.price
-    assert (found.choice.workers, price.key, found.verdict.kind) == (4, found.choice.key, "no-worse")
+    assert (found.choice.workers, price.key, found.decision.verdicts[price.key].kind) == (
+        4,
+        found.choice.key,
+        "no-worse",
+    )
     assert found.headline.startswith("Ask for 4 workers with native")
     reference = found.decision.prices[found.decision.reference]
     assert f"{price.cost.value / reference.cost.value:.2f} times the cost" in found.cost

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import synthetic
-from scalestudy.analysis.findings import as_training
+from scalestudy.analysis.findings import as_training, runs_of
 from scalestudy.analysis.measures import equal_updates, measure
 from scalestudy.analysis.quality import Failures, count_failures, judge, pooled
 from scalestudy.analysis.runs import grouped, key_of
+from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Timing
 
 LOSSES = [2.3, 2.2, 2.1]
@@ -53,6 +54,14 @@ def test_times_of_the_training_follow_from_start_up_steps_and_evaluations():
 def test_trainings_are_left_as_they_are():
     run = synthetic.run("native", 1, 0)
     assert as_training(run) is run
+
+
+def test_points_with_the_same_training_have_its_computed_times(tmp_path):
+    folder = synthetic.write(tmp_path / "study", "made", [timing_run("native", 1)])
+    (status,) = study_status(folder).points
+    point = status.point.model_copy(update={"also": ({"train.learning_rate_scaling": "sqrt"},)})
+    one, other = runs_of(replace(status, point=point), folder.path)
+    assert one.result.training_seconds == other.result.training_seconds == pytest.approx(201)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,6 @@ class Advice:
         cost: Time and cost of the choice; empty if there is no choice.
         sentences: Quality, the next steps up, and faster rows that were not chosen.
         open_questions: Open questions, each with the runs that would settle it.
-        verdict: Quality of the choice compared with the decision's reference.
     """
 
     decision: Decision
@@ -37,7 +36,6 @@ class Advice:
     sentences: tuple[str, ...] = ()
     open_questions: tuple[str, ...] = ()
     choice: Row | None = None
-    verdict: Verdict | None = None
 
 
 def advise(
@@ -83,7 +81,6 @@ def advise(
         tuple(sentence for sentence in sentences if sentence),
         questions,
         choice,
-        verdict,
     )
 
 

@@ -14,7 +14,7 @@ change it.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, cast
 
 from scalestudy.analysis.measures import Measures
 from scalestudy.analysis.price import (
@@ -71,6 +71,8 @@ TUNED = (
 """Keys that are tuned for a number of workers."""
 OPEN = ("unclear", "unknown")
 """Verdicts of rows that are not shown to be no worse."""
+UNSETTLED = (*OPEN, "no-reference", "no-direction", "no-margin")
+"""Verdicts that leave a choice provisional."""
 EFFICIENCY_TARGET = 0.7
 
 
@@ -333,13 +335,6 @@ def _provisional(
     made: Decision, choice: Price, kind: Kind, contenders: Sequence[Price]
 ) -> tuple[Reason, ...]:
     """Reasons why a choice is provisional, without repeats; `contenders` are faster rows of sound quality."""
-    by_verdict: dict[str, Reason] = {
-        "unclear": "quality-unclear",
-        "unknown": "quality-unknown",
-        "no-reference": "quality-no-reference",
-        "no-direction": "quality-no-direction",
-        "no-margin": "quality-no-margin",
-    }
     reasons: list[Reason] = []
     if choice.key != made.reference:
         if choice.efficiency.low is None:
@@ -357,8 +352,8 @@ def _provisional(
         elif made.is_open(price):
             reasons.append("faster-may-qualify")
     verdict = made.verdicts[choice.key]
-    if verdict.kind in by_verdict and choice.key.workers > 1:
-        reasons.append(by_verdict[verdict.kind])
+    if verdict.kind in UNSETTLED and choice.key.workers > 1:
+        reasons.append(cast("Reason", f"quality-{verdict.kind}"))
     if made.relative or verdict.relative:
         reasons.append("relative")
     return tuple(dict.fromkeys(reasons))

@@ -45,8 +45,7 @@ def key_numbers(findings: Findings) -> KeyNumbers:
     runs = ("Runs", str(len(findings.runs)), of)
     if choice is None:
         return KeyNumbers((runs,))
-    verdict, decision = advice.verdict, advice.decision
-    price = decision.price
+    decision, price = advice.decision, advice.decision.price
     assert price is not None
     reference = decision.reference
     against = f"against {reference.label}" if reference and reference != choice.key else ""
@@ -62,7 +61,7 @@ def key_numbers(findings: Findings) -> KeyNumbers:
         (
             metric_label(choice.metric),
             number(choice.quality.value, choice.digits),
-            verdict.sentence if verdict else "",
+            decision.verdicts[choice.key].sentence,
         ),
     ]
     if price.cost.value is not None:
