@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -64,8 +65,29 @@ def by_the_user() -> Failure:
     return Failure(rank=None, exit_code=None, reason="interrupted by the user")
 
 
-def test_a_run_whose_launcher_was_killed_goes_on(folder, point, kept):
-    assert interrupted_run(folder, point) == kept
+@pytest.mark.parametrize(
+    ("failure", "goes_on"),
+    [
+        (None, True),  # its launcher was killed
+        ({"signal": "SIGKILL", "rank": 1}, True),
+        ({"signal": "SIGSEGV", "rank": 1}, False),
+        ({"exit_code": 1, "rank": 1}, False),
+    ],
+)
+def test_only_a_run_that_was_ended_from_outside_goes_on(folder, point, kept, failure, goes_on):
+    if failure:
+        kept.write_failure(Failure(**({"exit_code": None, "reason": "it ended"} | failure)))
+    assert interrupted_run(folder, point) == (kept if goes_on else None)
+    assert (kept.failure() is None) == (failure is None or goes_on)
+
+
+@pytest.mark.parametrize("what", ["a newer run", "a queue's run"])
+def test_neither_an_older_run_nor_one_of_a_queue_goes_on(folder, point, kept, what):
+    if what == "a newer run":
+        folder.new_run(point).write_failure(by_the_user())
+    else:
+        (kept.path / "job.json").touch()
+    assert interrupted_run(folder, point) is None
 
 
 def test_a_run_that_the_user_interrupted_goes_on_as_ours_and_as_if_nothing_had_been(folder, point, kept):
@@ -89,19 +111,6 @@ def test_without_a_checkpoint_it_starts_anew(folder, point):
     assert interrupted_run(folder, point) is None
 
 
-def test_a_run_that_failed_on_its_own_starts_anew(folder, point, kept):
-    kept.write_failure(Failure(rank=1, exit_code=1, reason="rank 1 ended with exit code 1"))
-    assert interrupted_run(folder, point) is None
-    assert kept.failure() is not None
-
-
-def test_a_run_of_which_a_rank_was_killed_goes_on(folder, point, kept):
-    kept.write_failure(Failure(rank=1, exit_code=None, signal="SIGKILL", reason="killed"))
-    assert interrupted_run(folder, point) == kept
-    kept.write_failure(Failure(rank=1, exit_code=None, signal="SIGSEGV", reason="crashed"))
-    assert interrupted_run(folder, point) is None
-
-
 def test_what_is_kept_of_earlier_epochs_is_said(folder, point):
     run, fresh = folder.new_run(point), folder.new_run(point)
     assert list(what_is_kept(point, [run], fresh)) == []
@@ -118,22 +127,12 @@ def test_what_is_kept_of_earlier_epochs_is_said(folder, point):
     assert "goes on from its checkpoint" in said
 
 
-def test_only_the_newest_run_goes_on(folder, point, kept):
-    folder.new_run(point).write_failure(by_the_user())
-    assert interrupted_run(folder, point) is None
-
-
 @pytest.mark.parametrize(
     "terms",
     [{"oversubscribed": "cores shared with another study"}, {"launch": ResolvedLaunch(cpus_per_worker=2)}],
 )
 def test_other_timing_conditions_make_another_run(folder, point, kept, terms):
     assert interrupted_run(folder, point.on(**terms)) is None
-
-
-def test_a_queues_run_is_left_to_the_queue(folder, point, kept):
-    (kept.path / "job.json").touch()
-    assert interrupted_run(folder, point) is None
 
 
 @pytest.mark.parametrize("failure", [None, by_the_user()])
@@ -160,11 +159,8 @@ def test_what_a_worker_wrote_counts_before_what_was_seen_of_it(run):
     run.write_cause(Cause(rank=1, time=1.0, kind="sys.exit", exit_code=0, words="sys.exit(0)"))
     failure = failure_of_end(run, (1, 1), 2.0, None)
     assert failure.reason == "rank 1 ended with exit code 0: something ended the program by sys.exit(0)"
-
-
-def test_the_rank_that_was_seen_to_end_first_is_not_blamed_for_another_one(run):
     run.write_cause(Cause(rank=1, time=1.0, kind="stopped", signal="SIGSTOP"))
-    assert failure_of_end(run, (0, 1), 60.0, None).rank == 1
+    assert failure_of_end(run, (0, 1), 60.0, None).rank == 1, "not the one that was seen to end first"
 
 
 def test_a_rank_that_left_no_word_is_told_as_it_was_seen(run):
@@ -182,18 +178,12 @@ def test_workers_that_all_ended_well_without_a_result_have_failed(run):
     assert "(rank 1 received SIGINT)" in failure_of_end(run, None, 0.0, None).reason
 
 
-def test_a_run_that_was_removed_is_told_as_that(run):
+def test_a_run_that_was_removed_is_told_as_that_and_one_that_cannot_be_looked_at_is_not(run, monkeypatch):
     (run.path / "point.json").unlink()
-    assert gone(run)
     reason = failure_of_end(run, (0, 1), 0.0, None).reason
     assert reason == f"its folder was removed while it ran: {run.path}"
-
-
-def test_a_folder_that_cannot_be_looked_at_is_not_gone(run, monkeypatch):
-    def stale(path):
-        raise OSError(errno.ESTALE, "Stale file handle")
-
-    monkeypatch.setattr("scalestudy.launch.local.os.stat", stale)
+    stale = OSError(errno.ESTALE, "Stale file handle")
+    monkeypatch.setattr("scalestudy.launch.local.os.stat", Mock(side_effect=stale))
     assert not gone(run)
 
 
@@ -247,13 +237,17 @@ def _possible():
             pytest.skip(f"no private network on this machine: {own[NETWORK]}")
 
 
-def inside(own: dict[str, str]) -> dict:
-    environment = os.environ | own | {"PYTHONPATH": str(ROOT / "src")}
-    output = subprocess.run(
-        [sys.executable, "-c", JOIN], env=environment, capture_output=True, text=True, check=False
-    )
+def ran(program: str, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program with these variables and our source."""
+    environment = os.environ | variables | {"PYTHONPATH": str(ROOT / "src")}
+    command = [sys.executable, "-c", program, *words]
+    output = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert output.returncode == 0, output.stderr
-    found: dict = json.loads(output.stdout)
+    return output
+
+
+def inside(own: dict[str, str]) -> dict:
+    found: dict = json.loads(ran(JOIN, **own).stdout)
     return found
 
 
@@ -279,10 +273,7 @@ def test_interfaces_that_a_private_network_has_not_are_overridden_and_said():
     )
     users = {"HOROVOD_GLOO_IFACE": "eth0", "NCCL_SOCKET_IFNAME": "lo"}
     with private_run(2, {}) as own:
-        environment = os.environ | own | users | {"PYTHONPATH": str(ROOT / "src")}
-        output = subprocess.run(
-            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-        )
+        output = ran(program, **own, **users)
     assert ast.literal_eval(output.stdout) == {
         "GLOO_SOCKET_IFNAME": None,
         "HOROVOD_GLOO_IFACE": "lo",
@@ -315,13 +306,7 @@ def test_another_user_does_not_enter_it():
         "except OSError as error:\n    print(type(error).__name__)"
     )
     with private_run(2, {}) as own:
-        output = subprocess.run(
-            [sys.executable, "-c", program, own[NETWORK]],
-            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        output = ran(program, own[NETWORK])
     assert output.stdout.strip() == "PermissionError", output.stderr
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -79,9 +78,12 @@ def test_a_job_that_qstat_has_forgotten_is_looked_up_in_the_history(programs):
     assert asked() == ["qstat -E -f -F json 7.s", "qstat -x -E -f -F json 7.s"]
 
 
-def test_a_job_that_the_history_has_forgotten_too_is_unknown(programs):
+def test_without_an_answer_a_job_is_unknown_and_without_pbs_that_is_said(programs, monkeypatch, tmp_path):
     programs(qstat=UNKNOWN)
     assert QUEUE.ask(["7.s"])["7.s"].state == "UNKNOWN"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(QueueAbsent, match="qstat"):
+        QUEUE.ask(["1.s"])
 
 
 def test_a_listing_that_leaves_a_job_out_without_a_word_is_no_answer(programs):
@@ -102,16 +104,6 @@ def test_answers_of_a_real_server_are_read(programs):
     assert {job: view.state for job, view in views.items() if "[" not in job} == {"0.pbshead": "COMPLETING"}
     assert QUEUE.waiting_reason(views["2[0].pbshead"].reason) == "not enough free nodes available"
     assert parse_qstat((RECORDED / "qstat-none.json").read_text()) == {}
-
-
-def test_jobs_that_waited_for_one_that_failed_are_cancelled_since_it_did():
-    view = ended(substate=92)
-    assert (view.state, view.reason) == ("CANCELLED", "Dependency")
-
-
-def test_mpich_is_started_by_hydra():
-    text = script(job("horovod", 6, site(cpus_per_node=4, launcher="hydra")))
-    assert started(text) == "mpiexec.hydra -n 6 -ppn 3 -bind-to none"
 
 
 def test_jobs_are_deleted_in_one_call_and_the_ended_are_passed_over(programs):
@@ -143,13 +135,6 @@ def test_an_answer_that_is_no_json_is_refused(programs):
     programs(qstat="echo 'Job id  Name'")
     with pytest.raises(QueueRefused, match="not its JSON"):
         QUEUE.ask(["1.s"])
-
-
-def test_a_machine_without_pbs_says_so(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(QueueAbsent, match="qstat"):
-        QUEUE.ask(["1.s"])
-    assert os.environ["PATH"] == str(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -259,6 +244,12 @@ def test_what_a_job_waits_for_is_said_in_words():
     assert QUEUE.waiting_reason("") == "not yet considered"
 
 
+def used(walltime):
+    """Return the fields of a job with a limit of ten minutes that was ended by SIGTERM."""
+    times = {"Resource_List": {"walltime": "00:10:00"}, "resources_used": {"walltime": walltime}}
+    return {"Exit_status": 271, "substate": 93} | times
+
+
 @pytest.mark.parametrize(
     ("fields", "state", "code", "signal"),
     [
@@ -276,34 +267,15 @@ def test_what_a_job_waits_for_is_said_in_words():
         ({"Exit_status": 255, "substate": 93}, "FAILED", 255, None),
         ({"Exit_status": 265, "substate": 93}, "FAILED", None, 9),
         ({"Exit_status": -1, "substate": 93}, "FAILED", None, None),
-        (
-            {
-                "Exit_status": 271,
-                "substate": 93,
-                "Resource_List": {"walltime": "00:10:00"},
-                "resources_used": {"walltime": "00:10:04"},
-            },
-            "TIMEOUT",
-            None,
-            None,
-        ),
-        (
-            {
-                "Exit_status": 271,
-                "substate": 93,
-                "Resource_List": {"walltime": "00:10:00"},
-                "resources_used": {"walltime": "00:01:00"},
-            },
-            "FAILED",
-            None,
-            15,
-        ),
+        (used("00:10:04"), "TIMEOUT", None, None),
+        (used("00:01:00"), "FAILED", None, 15),
     ],
 )
 def test_how_a_job_ended_is_told_by_its_status_and_substate(fields, state, code, signal):
     view = ended(**fields)
     assert (view.state, view.exit_code, view.signal) == (state, code, signal)
     assert view.ended
+    assert (view.reason == "Dependency") == (fields == {"substate": 92})  # what it waited for has failed
 
 
 def test_nothing_is_no_job_and_anything_else_is_refused():
@@ -387,18 +359,29 @@ def test_a_quality_of_service_which_pbs_has_not_is_refused():
         script(job("single", 1, site(qos="high")))
 
 
-def test_mpiexec_is_told_the_ranks_of_a_node_and_their_cores():
-    text = script(job("multiworker", 8, site(cpus_per_node=4)))
-    assert started(text) == "mpiexec -n 8 --ppn 4 --depth=1 --cpu-bind depth"
+@pytest.mark.parametrize(
+    ("launcher", "command"),
+    [
+        ("srun", "mpiexec -n 6 --ppn 3 --depth=1 --cpu-bind depth"),
+        ("hydra", "mpiexec.hydra -n 6 -ppn 3 -bind-to none"),
+        (
+            "mpirun",
+            'mpirun -n 6 --map-by ppr:3:node --rank-by slot --bind-to none --hostfile "$PBS_NODEFILE"',
+        ),
+    ],
+)
+def test_a_launcher_is_told_the_ranks_of_a_node(launcher, command):
+    text = script(job("horovod", 6, site(cpus_per_node=4, launcher=launcher, env={"MY_OWN": "1"})))
+    assert started(text) == command
     assert "srun" not in text and "SLURM" not in text
+    assert ("|SCALESTUDY_|PBS_|MY_OWN)" in text) == (launcher == "mpirun")
 
 
-def test_mpirun_takes_the_nodes_of_the_job_and_the_variables_that_name_them():
-    text = script(job("horovod", 6, site(cpus_per_node=4, launcher="mpirun", env={"MY_OWN": "1"})))
-    assert started(text) == (
-        'mpirun -n 6 --map-by ppr:3:node --rank-by slot --bind-to none --hostfile "$PBS_NODEFILE"'
-    )
-    assert "|SCALESTUDY_|PBS_|MY_OWN)" in text
+@pytest.mark.parametrize(("limit", "reminder"), [("01:00:00", 3480), ("infinite", 0)])
+def test_a_job_reminds_itself_of_its_time_limit_since_pbs_does_not(limit, reminder):
+    text = script(job("single", 1, site(time_limit=limit, signal_lead=120)))
+    assert f"wrapper pbs 10 {reminder} " in text and "scontrol" not in text
+    assert ("walltime" in text) == (limit != "infinite")
 
 
 def test_all_ranks_are_told_the_nodes_of_the_job_each_once_in_order(tmp_path):
@@ -412,12 +395,6 @@ def test_all_ranks_are_told_the_nodes_of_the_job_each_once_in_order(tmp_path):
         check=True,
     )
     assert done.stdout == "n2,n1\n"
-
-
-def test_a_job_reminds_itself_of_its_time_limit_since_pbs_does_not():
-    text = script(job("single", 1, site(time_limit="01:00:00", signal_lead=120)))
-    assert "wrapper pbs 10 3480 " in text
-    assert "scontrol" not in text
 
 
 @pytest.mark.slow
@@ -521,8 +498,3 @@ def test_a_job_that_shares_its_nodes_says_so_and_asks_for_its_share_of_the_memor
     assert "SCALESTUDY_NODES_SHARED=yes" in text
     assert "SCALESTUDY_NODES_SHARED=no" in script(job("horovod", 8, on))
     assert "SCALESTUDY_NODES_SHARED=no" in script(job("horovod", 2, site(cpus_per_node=8)))
-
-
-def test_a_job_without_a_time_limit_asks_for_none_and_reminds_itself_of_none():
-    text = script(job("single", 1, site(time_limit="infinite")))
-    assert "walltime" not in text and "wrapper pbs 10 0 " in text

@@ -19,9 +19,11 @@ from scalestudy.launch.reserve import cores_near, reserved_gpus, run_cores
 from scalestudy.store.study_folder import StudyFolder
 
 
-def test_two_runs_get_different_ports():
+def test_two_runs_get_different_ports_which_are_free_again_after_them():
     with reserve.ports(3) as first, reserve.ports(3) as second:
         assert not set(range(first, first + 3)) & set(range(second, second + 3))
+    with reserve.ports(3) as again:
+        assert again == first
 
 
 def test_a_port_that_somebody_listens_at_is_not_given():
@@ -32,13 +34,6 @@ def test_a_port_that_somebody_listens_at_is_not_given():
         listener.listen()
         with reserve.ports(1) as other:
             assert other != taken
-
-
-def test_ports_are_free_again_after_the_run():
-    with reserve.ports(2) as first:
-        pass
-    with reserve.ports(2) as again:
-        assert again == first
 
 
 def test_a_reservation_holds_against_other_processes_and_ends_with_its_owner():
@@ -150,32 +145,27 @@ def test_mig_instances_are_lent_each_by_itself(nvml):
         assert (taken(one, point()), taken(two, point())) == (["MIG-1"], ["MIG-2"])
 
 
-def test_whole_gpus_are_taken_before_instances(nvml):
-    divided = Card("GPU-x", instances=[Card("MIG-1"), Card("MIG-2")])
-    nvml(divided, *cards(2))
-    for workers, strategy, own in ((1, "horovod", ["GPU-a0"]), (2, "mirrored", ["GPU-a0", "GPU-b1"])):
-        with ExitStack() as held:
-            assert taken(held, point(workers, strategy)) == own
+DIVIDED = Card("GPU-x", instances=[Card("MIG-1"), Card("MIG-2")])
 
 
-def test_what_variables_hide_is_not_taken(nvml, monkeypatch):
-    nvml(*cards(3))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+@pytest.mark.parametrize(
+    ("machine", "shown", "wanted", "own"),
+    [
+        (cards(3), "2", point(), ["GPU-c2"]),  # the others are hidden
+        (cards(2), None, point(16, "virtual"), ["GPU-a0"]),
+        ([DIVIDED, *cards(2)], None, point(), ["GPU-a0"]),  # full GPUs before instances
+        ([DIVIDED, *cards(2)], None, point(2, "mirrored"), ["GPU-a0", "GPU-b1"]),
+        (cards(2), None, point(2, device="cpu"), []),
+        (cards(0), None, point(2), []),
+        (cards(1), None, point(2), []),
+    ],
+)
+def test_a_run_takes_the_gpus_that_it_needs_and_may_see(nvml, monkeypatch, machine, shown, wanted, own):
+    nvml(*machine)
+    if shown:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
     with ExitStack() as held:
-        assert taken(held, point()) == ["GPU-c2"]
-
-
-@pytest.mark.parametrize(("gpus", "device", "workers"), [(2, "cpu", 2), (0, "auto", 2), (1, "auto", 2)])
-def test_on_cpus_or_with_too_few_gpus_nothing_is_reserved(nvml, gpus, device, workers):
-    nvml(*cards(gpus))
-    with ExitStack() as held:
-        assert taken(held, point(workers, device=device)) == []
-
-
-def test_many_virtual_workers_take_one_gpu(nvml):
-    nvml(*cards(2))
-    with ExitStack() as held:
-        assert taken(held, point(16, "virtual")) == ["GPU-a0"]
+        assert taken(held, wanted) == own
 
 
 def test_a_reservation_ends_with_its_process_however_that_ends(nvml, tmp_path):
@@ -211,6 +201,20 @@ def test_a_reservation_ends_with_its_process_however_that_ends(nvml, tmp_path):
 
 
 @pytest.fixture
+def given(monkeypatch):
+    """The variables of workers, none of which starts; a job around the run has promised them eight GPUs."""
+    told = []
+
+    def command(run, rank, size, port, cpus, environment):
+        told.append(environment)
+        raise OSError("enough")
+
+    monkeypatch.setattr("scalestudy.launch.worker_processes.worker_command", command)
+    monkeypatch.setenv("SCALESTUDY_GPUS", "8")
+    return told
+
+
+@pytest.fixture
 def folder(tmp_path):
     wanted = point()
     study = parse_study(
@@ -220,17 +224,9 @@ def folder(tmp_path):
 
 
 def test_workers_see_the_reserved_gpus_and_are_held_to_them_and_a_launcher_tells_whom_it_waits_for(
-    nvml, folder, monkeypatch
+    nvml, folder, given
 ):
     nvml(*cards(2))
-    given = []
-
-    def command(run, rank, size, port, cpus, environment):
-        given.append(environment)
-        raise OSError("enough")
-
-    monkeypatch.setattr("scalestudy.launch.worker_processes.worker_command", command)
-    monkeypatch.setenv("SCALESTUDY_GPUS", "8")  # from the job around this run
     with ExitStack() as one:
         taken(one, point(1))
         list(run_steps(folder, folder.points()[0]))
@@ -245,15 +241,7 @@ def test_workers_see_the_reserved_gpus_and_are_held_to_them_and_a_launcher_tells
             steps.close()
 
 
-def test_on_cpus_workers_are_promised_nothing(nvml, folder, monkeypatch):
+def test_on_cpus_workers_are_promised_nothing(nvml, folder, given):
     nvml()
-    given = []
-
-    def command(run, rank, size, port, cpus, environment):
-        given.append(environment)
-        raise OSError("enough")
-
-    monkeypatch.setattr("scalestudy.launch.worker_processes.worker_command", command)
-    monkeypatch.setenv("SCALESTUDY_GPUS", "8")
     list(run_steps(folder, folder.points()[0]))
     assert not {"SCALESTUDY_GPUS", "CUDA_VISIBLE_DEVICES"} & given[0].keys()

@@ -78,6 +78,9 @@ def test_a_refusal_comes_in_slurms_own_words(programs) -> None:
         SLURM.queue.call("squeue")
     assert caught.value.words == "Invalid account; Batch job submission failed"
     assert caught.value.exit_code == 2
+    programs(squeue="exit 7")
+    with pytest.raises(QueueRefused, match="exit code 7"):
+        SLURM.queue.call("squeue")
 
 
 @pytest.mark.parametrize(
@@ -91,12 +94,6 @@ def test_a_refusal_comes_in_slurms_own_words(programs) -> None:
 def test_an_unreachable_controller_is_silent_and_refuses_nothing(programs, words: str) -> None:
     programs(squeue=f'echo "{words}" >&2; exit 1')
     with pytest.raises(QueueUnreachable, match="answer of Slurm"):
-        SLURM.queue.call("squeue")
-
-
-def test_a_failure_without_a_word_names_its_exit_code(programs) -> None:
-    programs(squeue="exit 7")
-    with pytest.raises(QueueRefused, match="exit code 7"):
         SLURM.queue.call("squeue")
 
 
@@ -116,9 +113,6 @@ def test_a_users_own_formats_do_not_reach_the_parsers() -> None:
 def test_a_time_limit_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="SCALESTUDY_SLURM_TIMEOUT"):
         time_limit({"SCALESTUDY_SLURM_TIMEOUT": text}, "SCALESTUDY_SLURM_TIMEOUT")
-
-
-def test_the_time_limit_is_the_users_or_twenty_seconds() -> None:
     assert time_limit({}, "SCALESTUDY_SLURM_TIMEOUT") == 20
     assert time_limit({"SCALESTUDY_SLURM_TIMEOUT": " 2.5 "}, "SCALESTUDY_SLURM_TIMEOUT") == 2.5
 
@@ -153,10 +147,9 @@ def test_sacct_tells_codes_signals_and_who_cancelled() -> None:
     assert (views["1"].exit_code, views["1"].signal, views["1"].by) == (3, None, "")
     assert (views["6"].state, views["6"].by, views["6"].nodes) == ("CANCELLED", "1000", "")
     assert (views["3"].exit_code, views["3"].signal) == (0, 15)
-
-
-def test_of_a_job_that_accounting_names_twice_the_last_counts() -> None:
-    assert parse_sacct("1|NODE_FAIL|0:0|a|x\n1|COMPLETED|0:0|b|y")["1"].nodes == "b"
+    assert parse_sacct("1|NODE_FAIL|0:0|a|x\n1|COMPLETED|0:0|b|y")["1"].nodes == "b", "the last line counts"
+    noise = "squeue: warning\n\n|||\nslurm|x|y|z|w\n12\n"
+    assert parse_squeue(noise) == parse_sacct(noise) == {}
 
 
 def test_a_job_that_squeue_hides_and_accounting_shows_alive_is_alive(programs) -> None:
@@ -220,11 +213,6 @@ def test_a_refusal_says_what_to_correct_and_where_to_look(programs, tmp_path, wo
     with pytest.raises(QueueRefused) as caught:
         SLURM.queue.submit(tmp_path / "job.sh")
     assert caught.value.words == words and told in caught.value.action
-
-
-def test_what_is_no_job_is_passed_over() -> None:
-    noise = "squeue: warning\n\n|||\nslurm|x|y|z|w\n12\n"
-    assert parse_squeue(noise) == parse_sacct(noise) == {}
 
 
 @pytest.mark.parametrize("printed", ["123", "Welcome!\n123;cluster", "123\n\nBye."])
@@ -361,12 +349,6 @@ def test_all_others_stand_as_they_are_and_once(option):
     assert found.count(option) == 1
 
 
-def test_other_resources_are_asked_for_where_no_gpus_are():
-    assert "--gres=lscratch:10" in options(
-        job_script(job("single", 1, site(directives=("--gres=lscratch:10",))))
-    )
-
-
 @pytest.mark.parametrize(
     ("given", "asked"),
     [
@@ -384,10 +366,14 @@ def test_gpus_are_counted_by_the_node_by_the_task_or_in_total_as_they_are_asked_
     assert asked in options(job_script(job("horovod", 11, on)))
 
 
-def test_where_the_partition_brings_its_gpus_none_are_asked_for():
+def test_a_process_with_several_devices_asks_for_all_and_a_partition_that_brings_them_for_none():
+    on = site(gpus_per_node=8, gpu_request="--gpus-per-task={gpus}")
+    assert "--gpus-per-task=4" in options(job_script(job("mirrored", 4, on)))
     script = job_script(job("horovod", 4, site(gpus_per_node=4, gpu_request="")))
     assert not [option for option in options(script) if "gpu" in option or "gres" in option]
     assert "NCCL_DEBUG" in script
+    others = ("--gres=lscratch:10",)
+    assert others[0] in options(job_script(job("single", 1, site(directives=others))))
 
 
 def test_every_strategy_starts_in_the_container_that_srun_enters():
@@ -401,11 +387,6 @@ def test_every_strategy_starts_in_the_container_that_srun_enters():
         job_script(job("horovod", 2, on.model_copy(update={"launcher": "mpirun"})))
     with pytest.raises(UserError, match="under PBS"):
         render(job("single", 1, on), PBS.queue)
-
-
-def test_a_process_with_several_devices_asks_for_all_of_them():
-    on = site(gpus_per_node=8, gpu_request="--gpus-per-task={gpus}")
-    assert "--gpus-per-task=4" in options(job_script(job("mirrored", 4, on)))
 
 
 def test_a_job_without_a_time_limit_is_not_warned_of_one():
