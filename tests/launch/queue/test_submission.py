@@ -41,11 +41,8 @@ HEXADECIMAL = st.text("0123456789abcdef", min_size=16, max_size=16)
 def test_a_mark_is_found_within_a_comment(study, submission, before, after):
     mark = JobMark(study, submission)
     assert read_mark(f"{before} {mark} {after}") == mark
-
-
-@pytest.mark.parametrize("text", ["", "(null)", "scalestudy", "scalestudy:12:34", "scalestudy:" + "0" * 16])
-def test_other_words_hold_none(text):
-    assert read_mark(text) is None
+    for text in ("", "(null)", "scalestudy", "scalestudy:12:34", f"scalestudy:{study}"):
+        assert read_mark(text) is None
 
 
 def test_every_submission_has_digits_of_its_own_and_all_of_a_folder_the_same_study(tmp_path):
@@ -149,14 +146,30 @@ def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_mark(
     assert submitted(folder, ONE) == (["77"], None)
 
 
-def test_a_silent_slurm_that_has_no_such_job_leaves_nothing_behind(folder: StudyFolder, programs) -> None:
-    programs(sbatch=SILENT, squeue="")
+@pytest.mark.parametrize("full", ["before the queue is asked", "after it has answered"])
+def test_a_full_disk_leaves_no_job_that_no_run_knows_of(
+    folder: StudyFolder, programs, monkeypatch: pytest.MonkeyPatch, full
+) -> None:
+    asked = programs(sbatch="echo 5", scancel="")
+    write = RunFolder.write_job
+
+    def write_job(run: RunFolder, job: JobRecord) -> None:
+        if job.job or full == "before the queue is asked":
+            raise OSError(122, "Disk quota exceeded", "job.json")
+        write(run, job)
+
+    monkeypatch.setattr(RunFolder, "write_job", write_job)
     _jobs, error = submitted(folder, ONE)
-    assert isinstance(error, QueueUnreachable)
+    assert isinstance(error, RunError) and "quota" in error.received
+    assert asked()[1:] == ([] if full == "before the queue is asked" else ["scancel --quiet 5"])
+    assert bool(asked()) == (full != "before the queue is asked")
     assert left_behind(folder) - {"points", "jobs"} == set()
 
 
 def test_what_slurm_may_have_taken_stays_for_the_next_look_to_find(folder: StudyFolder, programs) -> None:
+    programs(sbatch=SILENT, squeue="")
+    assert isinstance(submitted(folder, ONE)[1], QueueUnreachable)
+    assert left_behind(folder) - {"points", "jobs"} == set(), "it has no such job"
     programs(sbatch=LATE, squeue=SILENT)
     jobs, error = submitted(folder, ONE)
     assert isinstance(error, QueueUnreachable) and jobs == []
@@ -184,50 +197,21 @@ def test_a_job_finds_its_submission_in_its_folder_though_it_begins_before_its_id
     assert submitted(folder, ONE) == (["5"], None)
 
 
-def test_a_full_disk_leaves_no_job_that_no_run_knows_of(
-    folder: StudyFolder, programs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = programs(sbatch="echo 5", scancel="")
-
-    write = RunFolder.write_job
-
-    def full_after_the_answer(run: RunFolder, job: JobRecord) -> None:
-        if job.job:
-            raise OSError(122, "Disk quota exceeded", "job.json")
-        write(run, job)
-
-    monkeypatch.setattr(RunFolder, "write_job", full_after_the_answer)
-    _jobs, error = submitted(folder, ONE)
-    assert isinstance(error, RunError) and "quota" in error.received
-    assert asked()[-1] == "scancel --quiet 5"
-    assert left_behind(folder) - {"points", "jobs"} == set()
-
-
-def test_a_disk_that_is_full_before_the_queue_is_asked_keeps_it_from_being_asked(
-    folder: StudyFolder, programs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = programs(sbatch="echo 5")
-
-    def full(*_: object) -> None:
-        raise OSError(122, "Disk quota exceeded", "job.json")
-
-    monkeypatch.setattr(RunFolder, "write_job", full)
-    assert isinstance(submitted(folder, ONE)[1], RunError)
-    assert asked() == []
-    assert left_behind(folder) - {"points", "jobs"} == set()
-
-
 def test_a_run_that_goes_on_keeps_its_folder_and_loses_what_its_last_job_left(
     folder: StudyFolder, programs
 ) -> None:
-    programs(sbatch=TAKES_ALL)
+    programs(sbatch="exit 1")
     seen = failed(folder, "TIMEOUT", checkpoint=True)
     run = seen.run
     assert run is not None
-    for name in ("exit", "stop", "began"):
-        (run.path / name).touch()
     again = next_submission(seen, limit=3)
     assert again == Submission(2, run)
+    submitted(folder, ONE, how=again)
+    assert by_files(folder)[ONE] == "failed", "it was refused"
+    assert run.checkpoint.exists() and run.job() == seen.job
+    for name in ("exit", "stop", "began"):
+        (run.path / name).touch()
+    programs(sbatch=TAKES_ALL)
     submitted(folder, ONE, how=again)
     assert folder.runs(ONE) == [run]
     assert run.job().attempt == 2 and run.job().job == "101"  # type: ignore[union-attr]
@@ -238,14 +222,6 @@ def test_a_run_that_goes_on_keeps_its_folder_and_loses_what_its_last_job_left(
         "checkpoint.npz",
     }
     assert by_files(folder)[ONE] == "queued"
-
-
-def test_a_refused_resubmission_stays_failed(folder: StudyFolder, programs) -> None:
-    programs(sbatch="exit 1")
-    seen = failed(folder, "TIMEOUT", checkpoint=True)
-    submitted(folder, ONE, how=next_submission(seen, limit=3))
-    assert by_files(folder)[ONE] == "failed"
-    assert seen.run and seen.run.checkpoint.exists() and seen.run.job() == seen.job
 
 
 def test_no_script_is_overwritten(folder: StudyFolder, programs) -> None:
@@ -264,12 +240,8 @@ def test_the_interrupted_go_on_and_all_others_start_anew(folder: StudyFolder, st
     assert next_submission(seen, limit=3) == Submission(2, seen.run)
     assert next_submission(failed(folder, state, checkpoint=False), limit=3) == Submission(2)
     assert next_submission(failed(folder, "FAILED", checkpoint=True), limit=3) == Submission(2)
-
-
-def test_what_a_person_has_cancelled_does_not_go_on_by_itself(folder: StudyFolder) -> None:
-    assert goes_on(failed(folder, "TIMEOUT", checkpoint=True))
-    assert not goes_on(failed(folder, "CANCELLED", checkpoint=True))
-    assert not goes_on(failed(folder, "TIMEOUT", checkpoint=False))
+    assert goes_on(seen) == (state != "CANCELLED"), "by itself, unless a person has ended it"
+    assert not goes_on(failed(folder, state, checkpoint=False))
 
 
 def test_a_job_that_its_queue_has_forgotten_goes_on_from_its_checkpoint(folder: StudyFolder) -> None:
