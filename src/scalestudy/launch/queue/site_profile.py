@@ -321,20 +321,11 @@ def find_site(name: str | None, base: Path) -> Site:
     Raises:
         UserError: If there is none, or if it is invalid; the message names the line.
     """
-    return load_site(site_path(name, base))
-
-
-def site_path(name: str | None, base: Path) -> Path:
-    """Return the file of a site profile; for the arguments see `find_site`.
-
-    Raises:
-        UserError: If it does not exist.
-    """
     known = known_sites()
     listed = f"Known: {', '.join(known)}. " if known else ""
     if name is None:
         if len(known) == 1:
-            return sites_folder() / f"{known[0]}.toml"
+            return load_site(sites_folder() / f"{known[0]}.toml")
         raise UserError(
             "the name of a site profile, in launch.site",
             "none" + (f", and {len(known)} to choose from" if known else f", and none in {sites_folder()}"),
@@ -348,7 +339,7 @@ def site_path(name: str | None, base: Path) -> Path:
         close = suggestion(name, known)
         meant = f'Did you mean "{close}"? ' if close else listed
         raise UserError(f"a site profile at {path}", "no such file", f"{meant}{_INIT}")
-    return path
+    return load_site(path)
 
 
 def load_site(path: Path) -> Site:
