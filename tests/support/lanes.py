@@ -19,7 +19,6 @@ GROUPS = {
         "slurm/test_submit.py",
         "slurm/test_ownership.py",
         "slurm/test_gpu_layouts.py",
-        "slurm/test_cluster.py",
     ),
     "slurm: runs": (
         "slurm/test_interruptions.py",

@@ -162,16 +162,11 @@ def test_before_its_time_limit_a_job_is_stopped_and_queued_again(wrapped, run):
 MODULES = 'module() { echo "module $*"; [ "$*" != "load missing" ] && export LOADED="${LOADED:-} $*"; }'
 
 
-def test_modules_are_loaded_by_a_shell_that_does_not_know_them_yet(node, run):
+def test_modules_are_loaded_and_a_missing_one_ends_the_job_before_the_workers(node, run):
     (node.root / "init").mkdir()
-    (node.root / "init" / "bash").write_text(MODULES)
+    (node.root / "init" / "bash").write_text(MODULES)  # a shell that does not know them yet
     node.run(job("single", 1, site(modules=("gcc/12", "a b")), run), MODULESHOME=str(node.root))
     assert node.environment()["LOADED"] == " purge load gcc/12 load a b"
-
-
-def test_a_module_that_is_not_there_ends_the_job_before_the_workers(node, run):
-    (node.root / "init").mkdir()
-    (node.root / "init" / "bash").write_text(MODULES)
     made = job("single", 1, site(modules=("gcc/12", "missing")), run)
     assert node.run(made, MODULESHOME=str(node.root)) == 1
     assert node.called("python") is None
