@@ -48,11 +48,11 @@ def test_processes_that_start_at_once_come_to_one_secret_and_leave_nothing(tmp_p
     assert not list(tmp_path.iterdir())
 
 
-def test_what_the_launcher_has_passed_is_taken_and_no_file_is_made(tmp_path: Path) -> None:
-    given = new_secret()
-    variables = {SECRET: given}
-    with secret_set(tmp_path, place(), variables):
-        assert variables == {SECRET: given}
+@pytest.mark.parametrize(("size", "given"), [(2, {SECRET: new_secret()}), (1, {})])
+def test_what_the_launcher_has_passed_is_taken_and_one_process_alone_needs_none(tmp_path, size, given):
+    variables = dict(given)
+    with secret_set(tmp_path, place(size=size), variables):
+        assert variables == given
         assert not list(tmp_path.iterdir())
 
 
@@ -61,13 +61,6 @@ def test_a_variable_that_holds_no_secret_is_replaced(value: str, tmp_path: Path)
     variables = {SECRET: value}
     with secret_set(tmp_path, place(), variables):
         assert variables[SECRET] not in ("", value)
-
-
-def test_one_process_alone_needs_none(tmp_path: Path) -> None:
-    variables: dict[str, str] = {}
-    with secret_set(tmp_path, place(size=1), variables):
-        assert not variables
-        assert not list(tmp_path.iterdir())
 
 
 def test_what_a_killed_run_has_left_serves_the_next(tmp_path: Path) -> None:
@@ -80,40 +73,18 @@ def test_what_a_killed_run_has_left_serves_the_next(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def plant_link(file: Path) -> None:
-    elsewhere = file.with_name("elsewhere")
-    elsewhere.write_text(new_secret())
-    elsewhere.chmod(0o600)
-    file.symlink_to(elsewhere)
-
-
-def plant_open(file: Path) -> None:
-    file.write_text(new_secret())
-    file.chmod(0o644)
-
-
-def plant_other(file: Path) -> None:
-    file.write_text("known to all")
-    file.chmod(0o600)
-
-
-def plant_foreign(file: Path) -> None:
-    file.write_text(new_secret())
-    file.chmod(0o600)
-    os.chown(file, NOBODY, NOBODY)
-
-
-@pytest.mark.parametrize(
-    "plant",
-    [
-        plant_link,
-        plant_open,
-        plant_other,
-        pytest.param(plant_foreign, marks=pytest.mark.skipif(os.geteuid() != 0, reason="needs root")),
-    ],
-)
-def test_a_planted_secret_is_refused(plant, tmp_path: Path) -> None:
-    plant(tmp_path / SECRET_FILE)
+@pytest.mark.parametrize("planted", ["a link", "readable by all", "other words", "another user's"])
+def test_a_planted_secret_is_refused(planted, tmp_path: Path) -> None:
+    file = tmp_path / SECRET_FILE
+    target = tmp_path / "elsewhere" if planted == "a link" else file
+    target.write_text("known to all" if planted == "other words" else new_secret())
+    target.chmod(0o644 if planted == "readable by all" else 0o600)
+    if planted == "a link":
+        file.symlink_to(target)
+    elif planted == "another user's":
+        if os.geteuid() != 0:
+            pytest.skip("needs root")
+        os.chown(file, NOBODY, NOBODY)
     with (
         pytest.raises(RunError, match=r"only you can read as .*\.secret.*Remove it"),
         secret_set(tmp_path, place(rank=1), {}),

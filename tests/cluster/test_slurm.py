@@ -66,52 +66,34 @@ def test_two_jobs_in_a_row_share_no_port():
     assert len(set(ports)) == 187
 
 
-def test_outside_of_slurm_there_is_no_placement():
+def test_what_is_no_step_has_no_placement_and_other_variables_may_tell_its_size_and_order():
     assert slurm({}) is None
+    without = task(1, [2], 0, 1, SLURM_NTASKS="2")
+    del without["SLURM_STEP_NUM_TASKS"]
+    assert slurm(without).size == 2
+    one_a_node = task(1, [1, 1], 1, 0, SLURM_DISTRIBUTION="arbitrary")
+    assert slurm(one_a_node).hosts == ("n1", "n2")
+
+
+STEP = task(1, [2], 0, 1)
+PLACE = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
+NEEDED = (*PLACE, "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE")
+ADDS_UP = "number of tasks in the Slurm step"
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE"],
-)
-def test_a_missing_variable_is_named(name):
-    environment = task(1, [2], 0, 1)
-    del environment[name]
-    with pytest.raises(UserError, match=name):
-        slurm(environment)
-
-
-def test_without_the_steps_count_the_jobs_is_taken():
-    environment = task(1, [2], 0, 1, SLURM_NTASKS="2")
-    del environment["SLURM_STEP_NUM_TASKS"]
-    assert slurm(environment).size == 2
-
-
-@pytest.mark.parametrize(
-    "changes",
+    ("environment", "message"),
     [
-        {"SLURM_STEP_NUM_TASKS": "3"},
-        {"SLURM_STEP_NODELIST": "n1,n2"},
-        {"SLURM_STEP_TASKS_PER_NODE": "1"},
-        {"SLURM_PROCID": "2"},
+        *(({key: value for key, value in STEP.items() if key != name}, name) for name in NEEDED),
+        (task(1, [2], 0, 1, SLURM_STEP_NUM_TASKS="3"), ADDS_UP),
+        (task(1, [2], 0, 1, SLURM_STEP_NODELIST="n1,n2"), ADDS_UP),
+        (task(1, [2], 0, 1, SLURM_STEP_TASKS_PER_NODE="1"), ADDS_UP),
+        (task(1, [2], 0, 1, SLURM_PROCID="2"), ADDS_UP),
+        (task(1, [2, 2], 1, 0), "SLURM_LOCALID=0 and SLURM_NODEID=1"),
+        (task(1, [2, 2], 0, 1, SLURM_DISTRIBUTION="plane=2"), "SLURM_DISTRIBUTION"),
+        (task(1, [2, 2], 0, 1, SLURM_DISTRIBUTION="arbitrary"), "SLURM_DISTRIBUTION"),
     ],
 )
-def test_a_step_that_does_not_add_up_is_refused(changes):
-    with pytest.raises(UserError, match="number of tasks in the Slurm step"):
-        slurm(task(1, [2], 0, 1) | changes)
-
-
-def test_a_task_elsewhere_than_its_distribution_puts_it_is_refused():
-    with pytest.raises(UserError, match="SLURM_LOCALID=0 and SLURM_NODEID=1"):
-        slurm(task(1, [2, 2], 1, 0))
-
-
-@pytest.mark.parametrize("distribution", ["plane=2", "arbitrary"])
-def test_a_distribution_that_hosts_do_not_follow_from_is_refused(distribution):
-    with pytest.raises(UserError, match="SLURM_DISTRIBUTION"):
-        slurm(task(1, [2, 2], 0, 1, SLURM_DISTRIBUTION=distribution))
-
-
-def test_any_distribution_of_one_task_a_node_is_understood():
-    place = slurm(task(1, [1, 1], 1, 0, SLURM_DISTRIBUTION="arbitrary"))
-    assert place.hosts == ("n1", "n2")
+def test_a_step_that_does_not_add_up_is_refused(environment, message):
+    with pytest.raises(UserError, match=message):
+        slurm(environment)
