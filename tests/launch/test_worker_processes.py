@@ -28,6 +28,15 @@ def wait(workers: WorkerProcesses) -> None:
         time.sleep(0.01)
 
 
+def printed(one: Command) -> int:
+    """Wait until a program has printed a process id, and return it."""
+    deadline = time.monotonic() + 600
+    while not one.log.exists() or not one.log.read_text().strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return int(one.log.read_text())
+
+
 def test_output_goes_to_the_log_of_its_rank(tmp_path):
     programs = ["print('zero')", "import sys; print('one', file=sys.stderr)"]
     with WorkerProcesses([command(tmp_path, text, rank) for rank, text in enumerate(programs)]) as workers:
@@ -76,9 +85,7 @@ def test_no_process_outlives_its_run_not_even_a_grandchild(tmp_path):
     )
     one = command(tmp_path, program)
     with WorkerProcesses([one]):
-        while not one.log.exists() or not one.log.read_text().strip():
-            time.sleep(0.01)
-        grandchild = psutil.Process(int(one.log.read_text()))
+        grandchild = psutil.Process(printed(one))
     _gone, alive = psutil.wait_procs([grandchild], timeout=300)
     assert not alive
 
@@ -96,9 +103,7 @@ def test_what_computes_below_a_process_is_gone_before_that_is_said_to_have_ended
     )
     one = command(tmp_path, program)
     with WorkerProcesses([one]):
-        while not one.log.exists() or not one.log.read_text().strip():
-            time.sleep(0.01)
-        below = int(one.log.read_text())
+        below = printed(one)
         if number:
             os.kill(below, number)
     assert not psutil.pid_exists(below), "not even as a zombie, which others would have to reap"
