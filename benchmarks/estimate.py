@@ -29,7 +29,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.private_files import SECRET, new_secret
 from scalestudy.cluster.worker_environment import process_environment
 from scalestudy.config.point import Point
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.features.advise.network import KnownNetwork, TimedAllReduce, about, exactly, route_of
 from scalestudy.features.advise.step_model import OneWorker, StepModel, unmeasured_of
 from scalestudy.hardware import cores
@@ -146,15 +146,15 @@ def rank_main(errand: dict[str, Any]) -> None:
     from scalestudy.util.modules import without_unused
 
     with without_unused(engine_traits(DEFAULT).unused):
-        from scalestudy.engines.tensorflow.engine import ENGINE
+        from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
     import numpy as np
 
     from scalestudy.data.split import Split
     from scalestudy.data.store.prepared import Prepared
+    from scalestudy.engines.exchange_trial import timed
     from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.setup import begin, set_up
-    from scalestudy.engines.tensorflow.strategies.collectives import TensorFlowTrial
-    from scalestudy.engines.trial import timed
+    from scalestudy.engines.tensorflow.tensorflow_engine import begin, set_up
+    from scalestudy.engines.tensorflow.tensorflow_trial import TensorFlowTrial
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
 

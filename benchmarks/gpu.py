@@ -30,7 +30,7 @@ from scalestudy.config.settings import DataSettings
 from scalestudy.data.split import Split, stored_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.hardware import cores, devices
 from scalestudy.launch.local import run_steps
 from scalestudy.store.study_folder import StudyFolder

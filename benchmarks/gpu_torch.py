@@ -159,8 +159,8 @@ class OurSteps:
     ) -> None:
         from scalestudy.cluster.placement import Placement
         from scalestudy.data.samples import Slice
-        from scalestudy.engines.base import engine_of
         from scalestudy.engines.group import join
+        from scalestudy.engines.interface import engine_of
 
         batch, device = len(inputs), errand["device"]
         point = Point.model_validate(

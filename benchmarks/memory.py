@@ -17,7 +17,7 @@ from scalestudy.config.parse import load_study
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.preparation import prepare
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch.local import run_steps
 from scalestudy.store.study_folder import StudyFolder
 

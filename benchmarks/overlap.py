@@ -31,7 +31,7 @@ from scalestudy.config.settings import DataSettings
 from scalestudy.data.split import Split, stored_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.hardware import cores
 from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.plugins.strategies import traits
@@ -184,9 +184,9 @@ def rank_main(errand: dict[str, Any]) -> None:
     from scalestudy.util.modules import without_unused
 
     with without_unused(engine_traits(DEFAULT).unused):
-        from scalestudy.engines.tensorflow.engine import ENGINE
+        from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
     from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.setup import begin, set_up
+    from scalestudy.engines.tensorflow.tensorflow_engine import begin, set_up
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
 

@@ -19,11 +19,10 @@ from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings, ResolvedData, ResolvedLaunch, TrainSettings
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.preparation import prepare
-from scalestudy.engines.base import engine_of
 from scalestudy.engines.group import join
+from scalestudy.engines.interface import engine_of
 from scalestudy.hardware import cores
-from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.step_times import StepTimes, quantile
+from scalestudy.measure.clock import PhaseClock, StepTimes, quantile
 from scalestudy.training.session import Session
 from scalestudy.training.timers import EpochCounters
 

@@ -102,7 +102,7 @@ if [ "$(cat "$venv/.commit" 2>/dev/null)" != "$commit" ]; then
 fi
 
 case $device in torch-*) HOROVOD=0 ;; esac
-if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'from scalestudy.engines.tensorflow.horovod_build import library_file; raise SystemExit(not library_file())'; then
+if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'from scalestudy.engines.tensorflow.installation import library_file; raise SystemExit(not library_file())'; then
   missing=()
   need 'command -v g++' g++ || missing+=("a C++ compiler (g++)")
   need 'command -v cmake' cmake || missing+=("cmake")

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from command_line import plan, scalestudy, start, wait_for, workers_of, write
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 
 pytestmark = pytest.mark.engine
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_line import plan, scalestudy, start, wait_for, workers_of, write
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.store.run_folder import RunFolder
 
 pytestmark = pytest.mark.engine

@@ -85,7 +85,7 @@ def test_ratios_are_taken_within_a_round_and_against_the_same_devices():
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_the_bare_loop_of_horovod_is_tuned_as_ours_is_on_that_device(monkeypatch, device):
-    from scalestudy.engines.tensorflow.strategies import horovod_rendezvous as rendezvous
+    from scalestudy.engines.tensorflow import horovod_rendezvous as rendezvous
 
     asked = []
     monkeypatch.setattr(rendezvous, "join", lambda placement, **how: asked.append((placement, how)))

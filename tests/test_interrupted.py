@@ -17,7 +17,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.preparation import prepare
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch import reserve
 from scalestudy.store.records import EpochRecord, Result
 from scalestudy.store.study_folder import StudyFolder

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from scalestudy.data.sources.source import Contents as Contents
     from scalestudy.data.sources.source import Source as Source
     from scalestudy.data.sources.source import digest as digest
-    from scalestudy.engines.base import Engine as Engine
     from scalestudy.engines.group import Joined as Joined
     from scalestudy.engines.group import join as join
+    from scalestudy.engines.interface import Engine as Engine
     from scalestudy.features.scripts.script_workers import Workers as Workers
     from scalestudy.features.scripts.script_workers import workers as workers
     from scalestudy.launch.launcher import Launcher as Launcher
@@ -44,7 +44,7 @@ _NAMES = {
     "data.sources.source": ("Contents", "Source", "digest"),
     "data.sources.listing": ("Layout",),
     "data.samples": ("Sample",),
-    "engines.base": ("Engine",),
+    "engines.interface": ("Engine",),
     "engines.group": ("Joined", "join"),
     "features.scripts.script_workers": ("Workers", "workers"),
     "launch.launcher": ("Launcher",),

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from scalestudy.hardware.process import leave
+from scalestudy.hardware.own_process import leave
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from scalestudy.util.registry import Registry
 
@@ -222,7 +222,7 @@ def join_network() -> None:
     process = os.environ.get("SCALESTUDY_NETWORK", "")
     if not process.isdigit():
         return
-    from scalestudy.hardware.network_namespace import join
+    from scalestudy.hardware.own_process import enter_network
 
     for name in INTERFACES & os.environ.keys():
         if os.environ[name] != "lo":
@@ -232,7 +232,7 @@ def join_network() -> None:
             )
             os.environ[name] = "lo"
     try:
-        join(int(process))
+        enter_network(int(process))
     except OSError as error:
         raise RunError(
             f"the run's private network, which process {process} holds",
@@ -245,7 +245,7 @@ def die_with_launcher() -> None:
     """Make the kernel kill this process when the local launcher ends (Linux only)."""
     parent = os.environ.get("SCALESTUDY_LAUNCHER")
     if parent is not None:
-        from scalestudy.hardware.process import end_with
+        from scalestudy.hardware.own_process import end_with
 
         end_with(int(parent))
 

@@ -14,7 +14,7 @@ from scalestudy.app.result import StudyResult
 from scalestudy.app.run_study import Interrupted
 from scalestudy.app.survey import Request, request_of
 from scalestudy.app.until import Until, dry_run_until_decided, run_until_decided
-from scalestudy.engines.tensorflow import horovod_build
+from scalestudy.engines.tensorflow import installation
 from scalestudy.launch import local as run
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.store.study_folder import StudyFolder
@@ -236,7 +236,7 @@ def test_the_grid_can_be_run_afterwards(request_, launcher):
 
 def test_rows_whose_library_is_not_installed_are_left_out(request_, launcher, monkeypatch):
     monkeypatch.setattr("scalestudy.launch.local.refuse_missing_software", refuse_missing_software)
-    monkeypatch.setattr(horovod_build, "library_file", lambda: None)
+    monkeypatch.setattr(installation, "library_file", lambda: None)
     assert decided(request_).advice.decision.choice.strategy == "native"
     assert {point.strategy for point in launcher.points} == {"native"}
 

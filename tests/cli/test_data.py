@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.engines.tensorflow.traits import TensorFlowTraits
-from scalestudy.engines.torch.traits import TorchTraits
+from scalestudy.engines.tensorflow.tensorflow_traits import TensorFlowTraits
+from scalestudy.engines.torch.torch_traits import TorchTraits
 from scalestudy.util.errors import UserError
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.app.small_studies import one_point_study, option_values
-from scalestudy.engines.tensorflow import horovod_build
+from scalestudy.engines.tensorflow import installation
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Disturbance
@@ -138,7 +138,7 @@ def test_a_dry_run_says_what_a_run_would_be_refused_for(call, study: Path) -> No
 def no_horovod(launcher, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Take Horovod away; undone by `undo()`."""
     monkeypatch.setattr("scalestudy.launch.local.refuse_missing_software", refuse_missing_software)
-    monkeypatch.setattr(horovod_build, "library_file", lambda: None)
+    monkeypatch.setattr(installation, "library_file", lambda: None)
     return monkeypatch
 
 
@@ -154,7 +154,7 @@ def test_points_whose_library_is_not_installed_are_left_out_and_named(
     assert call("run", study, "--out", "x")[0] == call("run", study, "--out", "x", "--dry-run")[0] == 2
     assert launcher.ran == []
     study.write_text(BLOCKS)
-    no_horovod.setattr(horovod_build, "library_file", lambda: Path("built"))
+    no_horovod.setattr(installation, "library_file", lambda: Path("built"))
     assert call("run", study, "--no-report")[0] == 0
     assert sum(name.startswith("horovod") for name in launcher.ran) == 4
 

@@ -22,8 +22,8 @@ from scalestudy.cluster.worker_environment import (
     process_environment,
     refuse_missing,
 )
-from scalestudy.engines.tensorflow.traits import BY_TF_CONFIG, ENGINE
-from scalestudy.hardware import shadowing
+from scalestudy.engines.tensorflow.tensorflow_traits import BY_TF_CONFIG, ENGINE
+from scalestudy.hardware import installed
 from scalestudy.hardware.devices import Gpu, read_gpus
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.plugins.strategies import REGISTRY, traits
@@ -150,9 +150,9 @@ def shadowed(tmp_path, monkeypatch):
         (tmp_path / folder / "libcudart.so.12").touch()
     (tmp_path / "nvidia" / "__init__.py").touch()
     monkeypatch.syspath_prepend(str(tmp_path))
-    shadowing.package_libraries.cache_clear()
+    installed.package_libraries.cache_clear()
     yield tmp_path / "module" / "lib64"
-    shadowing.package_libraries.cache_clear()
+    installed.package_libraries.cache_clear()
 
 
 def test_a_modules_cuda_is_dropped_from_the_library_path_and_the_process_is_told(shadowed):

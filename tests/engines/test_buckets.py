@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.engines.buckets import in_buckets, in_halves, summed
+from scalestudy.engines.group import in_buckets, in_halves, summed
 
 SIZES = st.lists(st.integers(0, 100), max_size=20)
 

@@ -8,7 +8,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
 KERAS = SOURCE / "engines" / "keras" / "private.py"
-HOROVOD = SOURCE / "engines" / "tensorflow" / "strategies" / "horovod_private.py"
+HOROVOD = SOURCE / "engines" / "tensorflow" / "horovod_rendezvous.py"
 INTERNAL = {
     "keras": ((KERAS,), re.compile(r"keras\.(src|_)")),
     "tensorflow": ((KERAS,), re.compile(r"tensorflow\.(python|core|compiler)|tf_keras")),

@@ -7,6 +7,7 @@ import pytest
 from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, Card, cards
 from scalestudy.hardware import devices
 from scalestudy.hardware.devices import (
+    driver_version,
     lendable_gpus,
     lowest_capability,
     read_gpus,
@@ -14,7 +15,6 @@ from scalestudy.hardware.devices import (
     visible_gpus,
     visible_uuids,
 )
-from scalestudy.hardware.nvml import driver_version
 
 
 def visible(names):

@@ -1,7 +1,7 @@
 """The load of GPUs from NVML; missing values are None and do not affect other devices."""
 
 from fake_nvml import GIB, GPU_IS_LOST, NOT_SUPPORTED, cards, mixed
-from scalestudy.hardware.nvml import GpuLoad, Load
+from scalestudy.hardware.devices import GpuLoad, Load
 
 
 def test_a_gpu_tells_how_busy_it_is_how_full_and_what_it_draws(nvml):

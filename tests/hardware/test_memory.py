@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scalestudy.hardware import memory
-from scalestudy.hardware.memory import counted_oom_kills, memory_limit, oom_kills
+from scalestudy.hardware import own_process
+from scalestudy.hardware.own_process import counted_oom_kills, memory_limit, oom_kills
 
 
 def test_the_memory_limit_is_at_most_the_machine():
@@ -33,12 +33,12 @@ def test_the_count_of_the_innermost_cgroup_is_the_one(tmp_path, monkeypatch):
     inner.mkdir(parents=True)
     (inner / "memory.events").write_text(V2)
     (tmp_path / "job" / "memory.events").write_text(V2.replace("oom_kill 2", "oom_kill 9"))
-    monkeypatch.setattr(memory, "_cgroups", lambda: [inner, inner.parent])
+    monkeypatch.setattr(own_process, "_cgroups", lambda: [inner, inner.parent])
     assert oom_kills() == 2
     (inner / "memory.events").unlink()
     assert oom_kills() == 9
 
 
 def test_without_a_cgroup_the_machines_count_is_taken(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "_cgroups", lambda: [tmp_path])
+    monkeypatch.setattr(own_process, "_cgroups", lambda: [tmp_path])
     assert oom_kills() == counted_oom_kills(Path("/proc/vmstat").read_text())

@@ -3,9 +3,9 @@
 import pytest
 
 from fake_nvml import NO_PERMISSION, Card, cards
-from scalestudy.engines.tensorflow.gpu_log import explained
+from scalestudy.engines.tensorflow.installation import explained
+from scalestudy.hardware.devices import driver_cuda
 from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
-from scalestudy.hardware.nvml import driver_cuda
 
 CUDA = Build("TensorFlow 2.21.0", "12.5.1")
 # Messages of TensorFlow 2.21 with CUDA 12.5.1 and stand-ins for the driver's libraries.

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from scalestudy.hardware.cores import granted
-from scalestudy.hardware.other_programs import core_use, other_programs
+from scalestudy.hardware.cores import core_use, granted, other_programs
 
 COMPUTE = "import time\nwhile time.process_time() < 0.5: pass"
 
@@ -15,7 +14,7 @@ COMPUTE = "import time\nwhile time.process_time() < 0.5: pass"
 @pytest.fixture
 def idle(monkeypatch: pytest.MonkeyPatch):
     """Cores on which only this process's children compute, whatever else this machine does."""
-    import scalestudy.hardware.other_programs as module
+    import scalestudy.hardware.cores as module
 
     def set_busy(seconds: float) -> None:
         monkeypatch.setattr(module, "_busy", lambda cores: seconds)
@@ -26,7 +25,7 @@ def idle(monkeypatch: pytest.MonkeyPatch):
 def test_a_program_that_computes_is_named_with_its_user(idle, monkeypatch: pytest.MonkeyPatch) -> None:
     import psutil
 
-    import scalestudy.hardware.other_programs as module
+    import scalestudy.hardware.cores as module
 
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
         process, every = psutil.Process(other.pid), psutil.process_iter
@@ -68,7 +67,7 @@ def test_what_own_children_used_counts_as_theirs(idle) -> None:
 def test_busy_time_of_a_core_grows_while_it_computes() -> None:
     import time
 
-    from scalestudy.hardware.other_programs import _busy
+    from scalestudy.hardware.cores import _busy
 
     before, start = _busy(granted()), time.process_time()
     while time.process_time() < start + 0.3:

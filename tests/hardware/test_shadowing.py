@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.hardware.shadowing import library_path, package_libraries
+from scalestudy.hardware.installed import library_path, package_libraries
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from scalestudy.config.file import study_toml
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
 from scalestudy.data.store.preparation import prepare
-from scalestudy.engines.tensorflow.traits import ENGINE
+from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE
 from scalestudy.hardware.installed import Built
 from scalestudy.launch import environments
 from scalestudy.launch.environments import build_task, refuse_missing_software

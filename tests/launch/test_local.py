@@ -19,7 +19,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings, TrainSettings
-from scalestudy.engines.tensorflow import horovod_build
+from scalestudy.engines.tensorflow import installation
 from scalestudy.hardware import cores, devices, no_gpus
 from scalestudy.launch import reserve
 from scalestudy.launch.environments import refuse_missing_software
@@ -399,7 +399,7 @@ def point(implementation: str) -> Point:
 
 
 def test_a_horovod_point_without_horovod_is_refused_with_the_command_that_builds_it(monkeypatch):
-    monkeypatch.setattr(horovod_build, "library_file", lambda: None)
+    monkeypatch.setattr(installation, "library_file", lambda: None)
     with pytest.raises(UserError, match=f"build-horovod.sh {sys.prefix}"):
         refuse_missing_software([point("single"), point("horovod")])
     refuse_missing_software([point("single"), point("mirrored"), point("multiworker"), point("virtual")])

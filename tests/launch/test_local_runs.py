@@ -23,8 +23,8 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedLaunch
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
-from scalestudy.hardware.memory import oom_kills
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
+from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.launcher import Moved
 from scalestudy.launch.local import (
     failure_of_end,
@@ -219,8 +219,8 @@ seed = [0]
 LISTENING = "0A"
 JOIN = """
 import json, os, sys
-from scalestudy.hardware.network_namespace import join
-join(int(os.environ["SCALESTUDY_NETWORK"]))
+from scalestudy.hardware.own_process import enter_network
+enter_network(int(os.environ["SCALESTUDY_NETWORK"]))
 import psutil
 status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
 print(json.dumps({
@@ -300,9 +300,9 @@ def test_the_network_ends_with_the_run():
 def test_another_user_does_not_enter_it():
     program = (
         "import os, sys\n"
-        "from scalestudy.hardware.network_namespace import join\n"
+        "from scalestudy.hardware.own_process import enter_network\n"
         f"os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-        "try:\n    join(int(sys.argv[1]))\n"
+        "try:\n    enter_network(int(sys.argv[1]))\n"
         "except OSError as error:\n    print(type(error).__name__)"
     )
     with private_run(2, {}) as own:

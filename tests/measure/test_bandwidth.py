@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from scalestudy.measure.bandwidth import (
+from scalestudy.engines.exchange_trial import (
     SIZES,
     bus_bandwidth,
     largest,

@@ -7,7 +7,7 @@ import pytest
 from fake_nvml import FakeNvml, cards
 from scalestudy.cluster.placement import Placement
 from scalestudy.hardware import cores
-from scalestudy.measure.environment import (
+from scalestudy.measure.rank_environment import (
     PEAK_FLOPS,
     VARIABLES,
     rank_record,

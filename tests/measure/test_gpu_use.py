@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from scalestudy.hardware.nvml import Load
-from scalestudy.measure.usage import WIDTH, DeviceUse
+from scalestudy.hardware.devices import Load
+from scalestudy.measure.utilisation import WIDTH, DeviceUse
 
 
 def used(*looks, seconds=2.0, windows=1):

@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import pytest
 
-from scalestudy.measure.step_times import MOST, StepTimes, class_of, quantile, seconds_of
+from scalestudy.measure.clock import MOST, StepTimes, class_of, quantile, seconds_of
 
 
 def test_a_time_is_known_to_one_percent():

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from scalestudy.measure.usage import WIDTH, DeviceUse, Usage
+from scalestudy.measure.utilisation import WIDTH, DeviceUse, Usage
 
 
 def usage(*sums, node=True, gpus=()):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from paths import SUPPORT
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from studies import log, result, results_of, write_site, write_study
 
 HERE = SUPPORT

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from studies import newest_run, results_of, write_site, write_study
 
 POINT = "horovod-w2-s0"

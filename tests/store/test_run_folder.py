@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.measure.environment import rank_record
 from scalestudy.measure.hang_detection import EVERY, EVERY_IN_JOB, Heartbeat, Watchdog
+from scalestudy.measure.rank_environment import rank_record
 from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.store.records import Cause, JobRecord, StepRecord
 from scalestudy.store.run_folder import RunFolder

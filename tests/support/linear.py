@@ -17,8 +17,8 @@ import numpy as np
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.objectives import Sense
-from scalestudy.engines.base import Bucket, Flops, Judged, Values, Variable
 from scalestudy.engines.group import Group, Joined, Replicas
+from scalestudy.engines.interface import Bucket, Flops, Judged, Values, Variable
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import EngineTraits, Requirement, engine_traits

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy.engines.base import Judged
+from scalestudy.engines.interface import Judged
 from scalestudy.store.model_record import ModelRecord
 
 

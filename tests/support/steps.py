@@ -19,8 +19,8 @@ from scalestudy.cluster.resolve import resolve
 from scalestudy.config.point import Point
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine, engine_of
 from scalestudy.engines.group import Joined, join
+from scalestudy.engines.interface import Engine, engine_of
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import traits
@@ -44,11 +44,11 @@ def main(cases_file: str, out: str) -> None:
         import keras
 
         engine = engine_of(strategy.engine)
-    from scalestudy.engines.keras.layers import begin
+    from scalestudy.engines.keras.arithmetic import begin
 
     compiled = any(case["point"]["train"].get("xla") for case in cases)
     if strategy.engine == "tensorflow":
-        from scalestudy.engines.tensorflow.setup import set_up
+        from scalestudy.engines.tensorflow.tensorflow_engine import set_up
 
         set_up(at_once=DEVICES, cpu_devices=DEVICES if placement.size == 1 else 1, deterministic=not compiled)
     else:

@@ -20,14 +20,14 @@ from scalestudy.config.settings import ResolvedTrain
 from scalestudy.data.samples import Column, Slice
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.preparation import prepare
-from scalestudy.engines.context import Working, working
 from scalestudy.engines.group import join
-from scalestudy.engines.keras.layers import begin, flops_of, multiply_adds
-from scalestudy.engines.torch.engine import ENGINE
-from scalestudy.engines.torch.layers import adapt_model, batch_norms
-from scalestudy.engines.torch.optimizers import named_optimizer
-from scalestudy.engines.torch.running_statistics import RunningStatistics
-from scalestudy.engines.torch.script import TorchScript
+from scalestudy.engines.keras.arithmetic import begin
+from scalestudy.engines.keras.layer_context import Working, working
+from scalestudy.engines.keras.phases import flops_of, multiply_adds
+from scalestudy.engines.torch.torch_engine import ENGINE
+from scalestudy.engines.torch.torch_layers import RunningStatistics, adapt_model, batch_norms
+from scalestudy.engines.torch.torch_optimizers import named_optimizer
+from scalestudy.engines.torch.torch_script import TorchScript
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks import cnn, torch_cnn, torch_unet, unet

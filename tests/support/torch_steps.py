@@ -21,8 +21,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import torch_modules
 from scalestudy.data.samples import Slice
-from scalestudy.engines.keras.layers import begin
-from scalestudy.engines.torch.engine import ENGINE
+from scalestudy.engines.keras.arithmetic import begin
+from scalestudy.engines.torch.torch_engine import ENGINE
 from scalestudy.tasks import torch_cnn, torch_unet
 from torch_modules import FOLDER, point_of, session
 

@@ -193,8 +193,8 @@ def test_named_losses_and_metrics_go_with_a_model_of_a_class_of_the_users_own(wr
 
 
 def test_what_learns_nothing_has_no_quality_where_a_model_does_not_tell_its_outputs(write):
-    from scalestudy.engines.tensorflow.strategies.replicas import CompiledReplicas, TensorGroup
-    from scalestudy.engines.tensorflow.trainer import CompiledEvaluation
+    from scalestudy.engines.tensorflow.replicas import CompiledReplicas, TensorGroup
+    from scalestudy.engines.tensorflow.tensorflow_trainer import CompiledEvaluation
 
     task = load_task(write(SUBCLASSED), DATA)
     alone = CompiledReplicas(TensorGroup(0, 1), 1, slices=[(0, 1)], size=1)

@@ -52,8 +52,7 @@ def session(sets, placement, two_devices):
     """
     from scalestudy.config.point import Point
     from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.engine import ENGINE
-    from scalestudy.engines.tensorflow.setup import begin
+    from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE, begin
     from scalestudy.measure.clock import PhaseClock
     from scalestudy.training.session import Session
 

@@ -121,7 +121,7 @@ def test_callbacks_read_the_mean_of_the_workers_statistics(with_callbacks):
 
 
 def test_averages_that_no_optimizer_keeps_are_refused_with_what_to_do():
-    from scalestudy.engines.keras.callbacks import refuse_moving_averages
+    from scalestudy.engines.keras.keras_trainer import refuse_moving_averages
 
     refuse_moving_averages([keras.callbacks.EarlyStopping()])
     with pytest.raises(UserError, match="SwapEMAWeights") as caught:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scalestudy.config.point import Point
-from scalestudy.engines.base import Variable
+from scalestudy.engines.interface import Variable
 from scalestudy.store.records import Failure
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import checkpoint

@@ -1,8 +1,7 @@
 import pytest
 
 from scalestudy.data.samples import Slice
-from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.step_times import StepTimes
+from scalestudy.measure.clock import PhaseClock, StepTimes
 from scalestudy.training import timers
 from scalestudy.training.timers import EpochCounters
 

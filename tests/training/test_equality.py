@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from equality import CHANGED, TOLERANCE, assert_equal, case, finish, prepared_sets, start, weights
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch import reserve
 
 pytestmark = pytest.mark.engine

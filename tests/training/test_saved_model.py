@@ -13,7 +13,7 @@ from paths import SOURCE, SUPPORT
 from scalestudy.config.point import Point
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.preparation import prepare
-from scalestudy.engines.tensorflow.horovod_build import library_file as horovod_built
+from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch import reserve
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.training import gallery

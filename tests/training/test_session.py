@@ -153,7 +153,7 @@ def test_what_cannot_repeat_ends_a_run_with_the_key_to_change(session, framework
 
 
 def test_a_worker_refuses_a_precision_that_its_device_has_not(session, monkeypatch):
-    from scalestudy.engines.tensorflow.engine import ENGINE
+    from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
 
     point = session(precision="tf32").point
     with pytest.raises(UserError, match="a CPU"):

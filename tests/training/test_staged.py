@@ -41,7 +41,7 @@ def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
     """The loader has read into every address from which a step computes."""
     import tensorflow as tf
 
-    from scalestudy.engines.tensorflow import step as steps
+    from scalestudy.engines.tensorflow import tensorflow_trainer as steps
 
     read, computed = set(), set()
     scaled = steps.scaled_inputs
@@ -68,10 +68,10 @@ def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
 
 
 def test_devices_that_are_given_their_slices_compute_the_same_bit_for_bit(regression, monkeypatch):
-    from scalestudy.engines.tensorflow import staging, step
+    from scalestudy.engines.tensorflow import staging, tensorflow_trainer
 
     before = trained(regression("mirrored", 2))
-    for module in (staging, step):
+    for module in (staging, tensorflow_trainer):
         monkeypatch.setattr(module, "gpu", functools.partial("CPU:{}".format))
     made = regression("mirrored", 2)
     assert trained(made) == before

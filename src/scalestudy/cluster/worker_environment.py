@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from scalestudy.hardware import shadowing
+from scalestudy.hardware import installed
 from scalestudy.hardware.cores import shares
 from scalestudy.hardware.devices import ORDER, dealt, read_gpus, showing
 from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
@@ -86,13 +86,13 @@ def for_instances(gpus: Sequence[str]) -> dict[str, str]:
 
 def library_changes(variables: Mapping[str, str]) -> Changes:
     """Return changes that make a process load CUDA from the packages, not from a module; none if it does."""
-    path = shadowing.library_path(variables)
+    path = installed.library_path(variables)
     if not path.dropped:
         return Changes({}, [])
     dropped = {DROPPED: os.pathsep.join(path.dropped)}
     if path.value:
-        return Changes({shadowing.VARIABLE: path.value, **dropped}, [])
-    return Changes(dropped, [shadowing.VARIABLE])
+        return Changes({installed.LIBRARY_PATH: path.value, **dropped}, [])
+    return Changes(dropped, [installed.LIBRARY_PATH])
 
 
 def own_gpus(

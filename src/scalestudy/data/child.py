@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from scalestudy.hardware.process import end_with
+from scalestudy.hardware.own_process import end_with
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from scalestudy.util.tracebacks import located_error
 

@@ -1,4 +1,4 @@
-"""The processes of a run, the workers that each process computes, and how they join. Arrays are NumPy's."""
+"""The processes of a run, the workers that each computes, how they join, and what they exchange."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.config.point import Point
 from scalestudy.plugins.strategies import traits
+from scalestudy.util.errors import UserError
 from scalestudy.util.registry import loaded
 
 
@@ -160,3 +162,110 @@ def join(
         placement, workers=workers, device=device, communication=communication
     )
     return joined
+
+
+Buckets = Sequence[tuple[int, ...]]
+"""Indices of the gradients in each bucket, in the order in which buckets are exchanged."""
+
+
+def in_buckets(sizes: Sequence[int], limit: int | None) -> Buckets:
+    """Put gradients into buckets, last layers first, in the order in which back-propagation computes them.
+
+    A bucket is full once it holds `limit` bytes, as in PyTorch's DDP (Li et al. 2020, arXiv:2006.15704).
+    Buckets depend only on sizes, so they and the order of sums are the same on all ranks and in every step.
+
+    Args:
+        sizes: Bytes of each gradient, in the order of the model's variables.
+        limit: Bytes at which a bucket is full; None puts all gradients into one bucket.
+
+    Returns:
+        The buckets; indices within a bucket ascend.
+    """
+    buckets: list[list[int]] = []
+    held = 0
+    for index in reversed(range(len(sizes))):
+        if not buckets or (limit is not None and held >= limit):
+            buckets.append([])
+            held = 0
+        buckets[-1].append(index)
+        held += sizes[index]
+    return tuple(tuple(reversed(bucket)) for bucket in buckets)
+
+
+def in_halves(work: Sequence[int]) -> Buckets:
+    """Put gradients into two buckets with half of the work each, last layers first.
+
+    For collectives of which only the first overlaps with back-propagation: the exchange of the first bucket
+    overlaps with the second half of the work.
+
+    Args:
+        work: Work of back-propagation for the variable of each gradient, in the order of the model's
+            variables, in any unit.
+
+    Returns:
+        Two buckets, or one if the first would hold all gradients.
+    """
+    done, first = 0, len(work)
+    while first and 2 * done < sum(work):
+        first -= 1
+        done += work[first]
+    halves = tuple(range(first, len(work))), tuple(range(first))
+    return tuple(half for half in halves if half)
+
+
+def summed(
+    gradients: Sequence[Any], buckets: Buckets, all_reduce: Callable[[list[Any]], Sequence[Any]]
+) -> list[Any]:
+    """All-reduce gradients one bucket at a time and return them in their original order."""
+    sums = list(gradients)
+    for bucket in buckets:
+        for index, total in zip(bucket, all_reduce([gradients[i] for i in bucket]), strict=True):
+            sums[index] = total
+    return sums
+
+
+class LocalSteps(NamedTuple):
+    """When workers set their weights to the mean over workers (Stich 2019, arXiv:1805.09767).
+
+    Between averages, a worker's gradient is its part of the gradient of the global batch, times the number
+    of workers. So each sample of an uneven batch has the same weight on every worker, and averaging after
+    every step equals SGD, with or without momentum, on summed gradients. The state of the optimizer
+    (momentum) is not averaged, as in PyTorch's PostLocalSGDOptimizer.
+
+    Attributes:
+        every: Steps between two averages.
+        epoch: Steps of an epoch. The weights are always averaged after it, so evaluation changes nothing.
+    """
+
+    every: int
+    epoch: int
+
+    def due(self, step: Any) -> Any:
+        """Return whether to average after `step` of the run, from 0: a number, or a scalar tensor."""
+        done = step % self.epoch + 1
+        return (done % self.every == 0) | (done == self.epoch)
+
+
+def local_steps_of(point: Point, steps: int, *, callbacks: bool, gradients: bool) -> LocalSteps | None:
+    """Return when a run averages weights, or None if it sums gradients in each step.
+
+    Args:
+        point: The point of the run.
+        steps: Steps of the run.
+        callbacks: Whether the task has callbacks.
+        gradients: Whether the task changes the gradients summed over workers.
+
+    Raises:
+        UserError: If the task needs equal weights or gradients on all workers within an epoch.
+    """
+    if point.train.local_steps == 1 or point.workers == 1:
+        return None
+    for there, what in ((callbacks, "callbacks"), (gradients, "gradients(...)")):
+        if there:
+            raise UserError(
+                "a task without callbacks and gradients(...) for train.local_steps, since each worker has "
+                "its own weights and gradients",
+                f"{what} in the task",
+                f"Remove {what} from the task, or local_steps from the study.",
+            )
+    return LocalSteps(point.train.local_steps, steps // point.train.epochs)

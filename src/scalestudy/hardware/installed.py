@@ -4,27 +4,97 @@
 """
 
 import datetime
+import functools
 import hashlib
+import importlib.util
 import os
 import platform
 import re
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scalestudy.hardware.cores import cpu_model
-from scalestudy.hardware.devices import read_gpus
-from scalestudy.hardware.nvml import driver_version
+from scalestudy.hardware.devices import driver_version, read_gpus
 from scalestudy.plugins.engines import engine_names, engine_traits
 from scalestudy.util import modules
 from scalestudy.util.errors import UserError
+
+LIBRARY_PATH = "LD_LIBRARY_PATH"
+DRIVER_LIBRARY = "libcuda.so.1"
+"""The driver's library, which no package contains; it may be in any folder of a cluster or container."""
+
+
+class LibraryPath(NamedTuple):
+    """LD_LIBRARY_PATH for a process of the framework ("" to unset it), without the dropped folders."""
+
+    value: str
+    dropped: list[str]
+
+    def applied(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Return all variables of a process, from those of its parent."""
+        kept = {name: value for name, value in variables.items() if name != LIBRARY_PATH}
+        return kept | ({LIBRARY_PATH: self.value} if self.value else {})
+
+
+@functools.cache
+def package_libraries() -> dict[str, str]:
+    """Return the folders of the libraries in NVIDIA's packages of this Python, by file name."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = spec.submodule_search_locations or () if spec else ()
+    files = (file for folder in folders for file in sorted(Path(folder).glob("*/lib/*.so*")))
+    return {file.name: str(file.parent) for file in files}
+
+
+def library_path(
+    variables: Mapping[str, str], own: Mapping[str, str] | None = None, in_use: Collection[str] | None = None
+) -> LibraryPath:
+    """Return LD_LIBRARY_PATH without the folders that shadow a library of the packages.
+
+    A folder from which this process has loaded a library (for example a Spack view with Python's libraries),
+    or that holds the driver's library, is kept behind those of the packages. `own` are the folders of
+    libraries in packages, by file name; by default, those installed. `in_use` are the folders of libraries
+    that this process has loaded; by default, those listed by the kernel.
+    """
+    own = package_libraries() if own is None else own
+    parts = [part for part in variables.get(LIBRARY_PATH, "").split(os.pathsep) if part]
+    shadowing = {
+        part: [name for name in _held(part, own) if own[name] not in parts[: parts.index(part) + 1]]
+        for part in parts
+    }
+    dropped = [part for part in parts if shadowing[part]]
+    if not dropped:
+        return LibraryPath(variables.get(LIBRARY_PATH, ""), [])
+    in_use = _in_use() if in_use is None else in_use
+    needed = [
+        part for part in dropped if os.path.realpath(part) in in_use or Path(part, DRIVER_LIBRARY).exists()
+    ]
+    first = dict.fromkeys(own[name] for part in needed for name in shadowing[part])
+    kept = [part for part in parts if part not in dropped and part not in first]
+    return LibraryPath(os.pathsep.join([*kept, *first, *needed]), dropped)
+
+
+def _held(folder: str, names: Collection[str]) -> list[str]:
+    try:
+        return sorted(set(os.listdir(folder)) & set(names))
+    except OSError:
+        return []
+
+
+def _in_use() -> set[str]:
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return set()
+    return {os.path.dirname(os.path.realpath(line[line.index("/") :])) for line in lines if "/" in line}
+
 
 ID_DIGITS = 10
 IMAGE_VARIABLES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "APPTAINER_NAME", "SINGULARITY_NAME")

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.hardware import nvml
-from scalestudy.hardware.devices import VISIBLE, read_gpus
+from scalestudy.hardware.devices import VISIBLE, driver_cuda, driver_version, read_gpus, unavailable
 from scalestudy.hardware.installed import container_image
 
 FIRST_DEVICE = Path("/dev/nvidia0")
@@ -14,7 +13,7 @@ FIRST_DEVICE = Path("/dev/nvidia0")
 
 def driver_is_dead() -> bool:
     """Whether this machine has an NVIDIA GPU, but NVML cannot be used."""
-    return FIRST_DEVICE.exists() and bool(nvml.unavailable())
+    return FIRST_DEVICE.exists() and bool(unavailable())
 
 
 class Reason(NamedTuple):
@@ -38,7 +37,7 @@ class Build(NamedTuple):
 
 def why_unseen(variables: Mapping[str, str] = os.environ) -> Reason:
     """Return why a process with these variables sees no GPU, from NVML's current state."""
-    if error := nvml.unavailable():
+    if error := unavailable():
         if container_image(variables):
             return Reason(
                 f"the container has no NVIDIA driver ({error})",
@@ -72,10 +71,10 @@ def why_not_listed(build: Build, words: tuple[str, str] | None) -> Reason:
             f"Install {instead} from the project's folder (DEVICE={device} environments/venv.sh does), or "
             'set device = "cpu".',
         )
-    served = nvml.driver_cuda()
+    served = driver_cuda()
     if served is not None and served[0] < int(build.cuda.partition(".")[0]):
         return Reason(
-            f"driver {nvml.driver_version()} is too old: it serves CUDA {served[0]}.{served[1]}, and "
+            f"driver {driver_version()} is too old: it serves CUDA {served[0]}.{served[1]}, and "
             f"{build.name} is built with {build.cuda}",
             "Ask the site to update the driver, or load CUDA's compatibility package.",
         )

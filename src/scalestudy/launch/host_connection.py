@@ -15,7 +15,7 @@ from typing import Annotated, BinaryIO, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from scalestudy.hardware.other_programs import OtherPrograms
+from scalestudy.hardware.cores import OtherPrograms
 from scalestudy.launch.worker_processes import GRACE, KILLED_WITHIN, ProcessGroup
 from scalestudy.store.records import Record
 from scalestudy.util import modules

@@ -14,8 +14,8 @@ from scalestudy.config.point import Point
 from scalestudy.config.settings import DEFAULT_LAUNCHER
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware import cores as machine_cores
-from scalestudy.hardware.memory import oom_kills
 from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
+from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.failures import deciding, failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.launcher import Moved, Note, Options, Overview, Step, UnrecordedFailure

@@ -20,7 +20,7 @@ from scalestudy.hardware import cores as machine_cores
 from scalestudy.hardware import devices
 from scalestudy.hardware.cores import core_by_core, shares
 from scalestudy.hardware.devices import Gpu, lendable_gpus, visible_gpus
-from scalestudy.hardware.network_namespace import READY
+from scalestudy.hardware.own_process import NETWORK_READY
 from scalestudy.launch.launcher import Note
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError
@@ -217,7 +217,9 @@ def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> It
     ) as holder:
         assert holder.stdout is not None
         said = holder.stdout.readline().strip()
-        yield own | {NETWORK: str(holder.pid) if said == READY else said or "the namespace's process ended"}
+        yield own | {
+            NETWORK: str(holder.pid) if said == NETWORK_READY else said or "the namespace's process ended"
+        }
 
 
 @contextlib.contextmanager

@@ -25,8 +25,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scalestudy.hardware.memory import full_for, oom_kills
-from scalestudy.hardware.process import end_with
+from scalestudy.hardware.own_process import end_with, full_for, oom_kills
 from scalestudy.store.records import Cause
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError, escaped

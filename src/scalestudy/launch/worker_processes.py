@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from scalestudy.hardware.cores import only_on
-from scalestudy.hardware.other_programs import OtherPrograms, core_use, other_programs
+from scalestudy.hardware.cores import OtherPrograms, core_use, only_on, other_programs
 from scalestudy.launch.environments import python_of, variables_of
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util import modules

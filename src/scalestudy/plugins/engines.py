@@ -134,7 +134,7 @@ class EngineTraits:
     Attributes:
         name: Name in a study file.
         label: Name for people.
-        implementation: "module:attribute" of its `engines.base.Engine`.
+        implementation: "module:attribute" of its `engines.interface.Engine`.
         strategies: Its strategies, in the order in which they are shown.
         default_strategy: Strategy of a study that names none.
         across: The strategy with a process for each worker, which checks use; "" if there is none.
@@ -150,7 +150,7 @@ class EngineTraits:
             last.
         variables: Environment variables that affect how it computes and sums, which a run records.
         trial_module: Module that tries one of `collectives` in a separate process,
-            and reports how libraries were built (see `engines.trial`); "" if there is none.
+            and reports how libraries were built (see `engines.exchange_trial`); "" if there is none.
         unused: Packages that it only looks for: hidden while it is imported.
         script_modules: Modules whose import identifies a script with its own training loop, which is started
             as by torchrun, and measured. () if scripts train with Keras's `fit`.

@@ -8,7 +8,7 @@ from scalestudy.analysis.measures import engines_of
 from scalestudy.analysis.quality import MARGIN, OF_ERROR
 from scalestudy.analysis.runs import Run, direction_label, key_of_run, metric_label
 from scalestudy.config.point import REPEATS
-from scalestudy.measure.environment import recorded_variables
+from scalestudy.measure.rank_environment import recorded_variables
 from scalestudy.plugins.engines import label_of, package_labels
 from scalestudy.plugins.strategies import is_synchronous, is_timed
 from scalestudy.report.document import Table, headings_of

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from scalestudy.engines.base import Trainer
 from scalestudy.engines.group import Group
+from scalestudy.engines.interface import Trainer
 from scalestudy.training.checkpoint import equal_on_all_ranks
 
 

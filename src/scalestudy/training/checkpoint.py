@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from scalestudy.config.point import Point
 from scalestudy.data.split import Split
-from scalestudy.engines.base import Trainer, Values, Variable
 from scalestudy.engines.group import Group
+from scalestudy.engines.interface import Trainer, Values, Variable
 from scalestudy.util.files import replacing
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Point
-from scalestudy.engines.base import Engine, engine_of
 from scalestudy.engines.group import Group, Joined, join
+from scalestudy.engines.interface import Engine, engine_of
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import engine_traits

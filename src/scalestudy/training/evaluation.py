@@ -10,8 +10,8 @@ from scalestudy.config.objectives import gain
 from scalestudy.data.loader import Loader
 from scalestudy.data.samples import Call, Indices, epoch_order
 from scalestudy.data.store.prepared import Prepared, class_counts
-from scalestudy.engines.base import Trainer
 from scalestudy.engines.group import Group
+from scalestudy.engines.interface import Trainer
 from scalestudy.measure.hang_detection import Heartbeat
 
 

@@ -15,7 +15,7 @@ from scalestudy.data.images import pictures
 from scalestudy.data.loader import reader_of
 from scalestudy.data.samples import IGNORE, Indices
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Inference, Trainer
+from scalestudy.engines.interface import Inference, Trainer
 from scalestudy.store.model_record import GalleryRecord, GallerySample, ModelRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training.reading import read_rows

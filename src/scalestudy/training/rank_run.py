@@ -13,14 +13,14 @@ from scalestudy.data.loader import Reader
 from scalestudy.data.samples import leaves, map_columns
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine, engine_of
 from scalestudy.engines.group import Joined, RemoteRows
+from scalestudy.engines.interface import Engine, engine_of
 from scalestudy.hardware.cores import granted
 from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.launch.failures import lost_workers, sentence
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.environment import rank_record
 from scalestudy.measure.hang_detection import SERVING
+from scalestudy.measure.rank_environment import rank_record
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.store.record_file import CHECKSUMS

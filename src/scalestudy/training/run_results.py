@@ -16,8 +16,8 @@ from scalestudy.config.point import Point
 from scalestudy.data.loader import reader_of
 from scalestudy.data.samples import leaves
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Trainer
-from scalestudy.measure.usage import Usage
+from scalestudy.engines.interface import Trainer
+from scalestudy.measure.utilisation import Usage
 from scalestudy.store.model_record import BestRecord, ModelRecord
 from scalestudy.store.record_file import file_checksum
 from scalestudy.store.records import EpochRecord, GpuUse, Result

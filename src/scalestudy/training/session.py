@@ -15,13 +15,11 @@ from scalestudy.config.point import Point
 from scalestudy.data.samples import Indices, batches, epoch_order
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine
 from scalestudy.engines.group import Joined
+from scalestudy.engines.interface import Engine
 from scalestudy.hardware.page_locked import PageLocking
-from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.step_times import StepTimes
-from scalestudy.measure.usage import Usage
-from scalestudy.measure.utilisation import Utilisation
+from scalestudy.measure.clock import PhaseClock, StepTimes
+from scalestudy.measure.utilisation import Usage, Utilisation
 from scalestudy.store.records import EpochRecord
 from scalestudy.training.callback_decisions import CallbackDecisions
 from scalestudy.training.checkpoint import (

@@ -12,10 +12,9 @@ import numpy as np
 
 from scalestudy.data.samples import Call, Indices
 from scalestudy.data.split import Split
-from scalestudy.engines.base import DeviceMark
 from scalestudy.engines.group import Group
-from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.step_times import StepTimes
+from scalestudy.engines.interface import DeviceMark
+from scalestudy.measure.clock import PhaseClock, StepTimes
 from scalestudy.store.records import PROVING_STEPS, Timing
 from scalestudy.training.evaluation import Measured
 

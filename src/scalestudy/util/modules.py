@@ -28,7 +28,7 @@ INFERENCE = "scalestudy.features.predict.model_worker"
 READ_DATA = "scalestudy.tasks.read"
 """Runs `read(data)` of a Python file and stores its result."""
 DESCRIBE_ENVIRONMENT = "scalestudy.hardware.installed"
-NETWORK_NAMESPACE = "scalestudy.hardware.network_namespace"
+NETWORK_NAMESPACE = "scalestudy.hardware.own_process"
 """Holds a private network that the workers of a run join."""
 
 

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from scalestudy.engines.keras.optimizers import TableSchedule, make_optimizer
+from scalestudy.engines.tensorflow.keras_optimizers import TableSchedule, make_optimizer
 
 pytestmark = pytest.mark.engine
 CONSTANT = np.full(5, 0.01)

@@ -3,8 +3,7 @@
 import keras
 import pytest
 
-from scalestudy.engines.keras.layers import flops_of, multiply_adds
-from scalestudy.engines.keras.phases import buckets_of, cut
+from scalestudy.engines.keras.phases import buckets_of, cut, flops_of, multiply_adds
 
 pytestmark = pytest.mark.engine
 

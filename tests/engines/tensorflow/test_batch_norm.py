@@ -11,7 +11,7 @@ def pair(shape):
     """Return Keras's layer and ours, both built."""
     import itertools
 
-    from scalestudy.engines.tensorflow.layers import replace_layer
+    from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
 
     theirs, ours = (keras.layers.BatchNormalization(momentum=0.9) for _ in range(2))
     for layer in (theirs, ours):
@@ -23,7 +23,7 @@ def pair(shape):
 @pytest.mark.parametrize("shape", [(6, 5, 7, 3), (8, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_alone_it_is_kerass_own_in_training_and_inference(shape, dtype):
-    from scalestudy.engines.tensorflow.setup import begin
+    from scalestudy.engines.tensorflow.tensorflow_engine import begin
 
     begin(0, dtype)
     try:
@@ -53,7 +53,7 @@ def in_a_step(layer, x, **call):
     import tensorflow as tf
 
     from scalestudy.data.samples import Slice
-    from scalestudy.engines.context import Working, working
+    from scalestudy.engines.keras.layer_context import Working, working
 
     @tf.function
     def computed(x):
@@ -72,7 +72,7 @@ def in_a_step(layer, x, **call):
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 @pytest.mark.parametrize("frozen", [True, False])
 def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_values(frozen, dtype):
-    from scalestudy.engines.tensorflow.setup import begin
+    from scalestudy.engines.tensorflow.tensorflow_engine import begin
 
     begin(0, dtype)
     random = np.random.default_rng(0)
@@ -108,10 +108,10 @@ def test_of_half_precision_the_fused_kernel_computes_in_float32_on_cpus_and_as_i
 ):
     import tensorflow as tf
 
-    from scalestudy.engines.tensorflow import layers
+    from scalestudy.engines.tensorflow import tensorflow_layers
 
     _, ours = pair((6, 5, 7, 3))
-    monkeypatch.setattr(layers, "gpu", lambda device: gpu)
+    monkeypatch.setattr(tensorflow_layers, "gpu", lambda device: gpu)
     graph = tf.function(lambda x: ours.call(x, training=True)).get_concrete_function(
         tf.TensorSpec((6, 5, 7, 3), dtype)
     )
@@ -132,7 +132,7 @@ class Custom(keras.layers.Layer):
 def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_in():
     from scalestudy.engines.keras.adapt import RowNoise, adapt
     from scalestudy.engines.keras.private import all_layers
-    from scalestudy.engines.tensorflow.layers import BatchNorm, replace_layer
+    from scalestudy.engines.tensorflow.tensorflow_layers import BatchNorm, replace_layer
 
     inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4), keras.layers.BatchNormalization()])
     inputs = keras.Input((4,))
@@ -154,7 +154,7 @@ def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_
 
 def test_synchronising_over_another_axis_is_refused_by_name():
     from scalestudy.engines.keras.adapt import adapt
-    from scalestudy.engines.tensorflow.layers import replace_layer
+    from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
 
     model = keras.Sequential([keras.Input((4, 3)), keras.layers.BatchNormalization(axis=1, name="rows")])
     with pytest.raises(UserError, match="in the layer rows"):

@@ -24,7 +24,7 @@ REFUSALS = {
 def test_each_wording_becomes_a_message_with_the_key_to_change(message, word):
     import tensorflow as tf
 
-    from scalestudy.engines.arithmetic import explained
+    from scalestudy.engines.keras.arithmetic import explained
 
     with pytest.raises(RunError, match=word) as caught, explained():
         raise tf.errors.UnimplementedError(None, None, message)
@@ -43,21 +43,21 @@ def test_each_wording_becomes_a_message_with_the_key_to_change(message, word):
 def test_another_error_stays_as_it_is(message):
     import tensorflow as tf
 
-    from scalestudy.engines.arithmetic import explained
+    from scalestudy.engines.keras.arithmetic import explained
 
     with pytest.raises(tf.errors.InvalidArgumentError), explained():
         raise tf.errors.InvalidArgumentError(None, None, message)
 
 
 def test_what_tensorflow_really_refuses_is_caught(framework):
-    from scalestudy.engines.arithmetic import explained
+    from scalestudy.engines.keras.arithmetic import explained
 
     with pytest.raises(RunError, match="Timestamp cannot be called when determinism is enabled"), explained():
         framework.function(framework.timestamp)()
 
 
 def test_xla_really_refuses_max_pooling(framework):
-    from scalestudy.engines.arithmetic import explained
+    from scalestudy.engines.keras.arithmetic import explained
 
     tf = framework
 
@@ -85,7 +85,7 @@ def test_xla_really_refuses_max_pooling(framework):
     ],
 )
 def test_tensorflow_is_asked_for_determinism_with_xla_on_gpus_too(deterministic, xla, device, asked):
-    from scalestudy.engines.tensorflow.setup import op_determinism
+    from scalestudy.engines.tensorflow.tensorflow_engine import op_determinism
 
     assert op_determinism(deterministic=deterministic, xla=xla, device=device) == asked
 
@@ -96,7 +96,7 @@ def test_tensorflow_is_asked_for_determinism_with_xla_on_gpus_too(deterministic,
 def test_tensor_float_is_allowed_by_its_own_precision_alone(framework, precision, allowed):
     import keras
 
-    from scalestudy.engines.tensorflow.setup import begin
+    from scalestudy.engines.tensorflow.tensorflow_engine import begin
 
     try:
         begin(0, precision)
@@ -119,14 +119,14 @@ def test_tensor_float_is_allowed_by_its_own_precision_alone(framework, precision
 def test_a_worker_refuses_what_would_compute_in_another_precision(
     precision, device, capability, override, word
 ):
-    from scalestudy.engines.arithmetic import refuse_other_arithmetic
+    from scalestudy.engines.keras.arithmetic import refuse_other_arithmetic
 
     with pytest.raises(UserError, match=word):
         refuse_other_arithmetic(precision, device, capability, override)
 
 
 def test_a_worker_takes_what_computes_as_asked():
-    from scalestudy.engines.arithmetic import refuse_other_arithmetic
+    from scalestudy.engines.keras.arithmetic import refuse_other_arithmetic
 
     refuse_other_arithmetic("tf32", "gpu", (8, 0), None)
     refuse_other_arithmetic("tf32", "gpu", None, None)

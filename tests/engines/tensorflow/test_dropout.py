@@ -19,7 +19,7 @@ KINDS = {
 def layer_of(rate, seed=0, index=0, kind="Dropout", **words):
     import keras
 
-    from scalestudy.engines.tensorflow.layers import replace_layer
+    from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
 
     layer = getattr(keras.layers, kind)(rate, **words)
     replace_layer(layer, seed, iter([index]))
@@ -30,7 +30,7 @@ def dropped(rows: slice, *, step=0, index=0, seed=0, shape=(16, 5, 3), kind="Dro
     import tensorflow as tf
 
     from scalestudy.data.samples import Slice
-    from scalestudy.engines.context import Working, working
+    from scalestudy.engines.keras.layer_context import Working, working
 
     layer = layer_of(0.4, seed, index, kind, **words)
     numbers = [tf.constant(value, tf.int64) for value in (rows.start, rows.stop - rows.start, shape[0], step)]
@@ -78,10 +78,10 @@ def test_other_layers_that_draw_do_so_by_the_step_and_each_worker_and_are_named(
     import tensorflow as tf
 
     from scalestudy.data.samples import Slice
-    from scalestudy.engines.context import Working, working
     from scalestudy.engines.keras.adapt import adapt
+    from scalestudy.engines.keras.layer_context import Working, working
     from scalestudy.engines.keras.private import seed_generators
-    from scalestudy.engines.tensorflow.layers import replace_layer
+    from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
 
     flip = keras.layers.RandomFlip(seed=5, name="flip")
     alike = keras.layers.Dropout(0.5, noise_shape=(1, 4, 1, 1), seed=5)
@@ -114,7 +114,7 @@ def test_a_layer_that_is_called_twice_in_a_step_draws_anew_and_the_next_step_beg
     import tensorflow as tf
 
     from scalestudy.data.samples import Slice
-    from scalestudy.engines.context import Working, working
+    from scalestudy.engines.keras.layer_context import Working, working
 
     layer, ones = layer_of(0.4), np.ones((16, 5), "float32")
     numbers = [tf.constant(value, tf.int64) for value in (0, 16, 16, 0)]

@@ -21,9 +21,8 @@ def updated(framework, name, table, *, fused, mirrored=False, repeats=1, **how):
     """Return variables of each device after each optimizer step, and the operations of a device's step."""
     import keras
 
-    from scalestudy.engines.keras.optimizers import make_optimizer
     from scalestudy.engines.keras.private import take_summed
-    from scalestudy.engines.tensorflow.fused import fuse
+    from scalestudy.engines.tensorflow.keras_optimizers import fuse, make_optimizer
 
     tf = framework
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]) if mirrored else None

@@ -101,7 +101,7 @@ def test_a_model_of_several_outputs_is_refused(framework):
 
 
 def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkeypatch):
-    from scalestudy.engines.tensorflow.engine import ENGINE
+    from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
 
     path, record, made = model
     monkeypatch.setattr(model_worker, "EVALUATED_PIXELS", 64 * 5)

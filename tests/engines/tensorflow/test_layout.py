@@ -63,8 +63,8 @@ def gradient(framework, made, rows, precision):
     import keras
 
     from scalestudy.engines.keras.adapt import adapt
-    from scalestudy.engines.tensorflow.layers import replace_layer
-    from scalestudy.engines.tensorflow.setup import begin
+    from scalestudy.engines.tensorflow.tensorflow_engine import begin
+    from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
 
     tf = framework
     begin(0, precision)
@@ -102,9 +102,11 @@ def test_of_batches_of_a_known_size_no_transposes_stay_between_the_layers(
     framework, monkeypatch, made, precision, most
 ):
     """An unknown batch size costs float32 one transpose on each side of every batch normalisation."""
-    from scalestudy.engines.tensorflow import layers
+    from scalestudy.engines.tensorflow import tensorflow_layers
 
-    monkeypatch.setattr(layers, "gpu", lambda device: GPU)  # GPUs normalise 16-bit batches directly
+    monkeypatch.setattr(
+        tensorflow_layers, "gpu", lambda device: GPU
+    )  # GPUs normalise 16-bit batches directly
     known = gradient(framework, made, 8, precision)
     for capability in ("7.0", "8.0", "9.0"):
         assert transposes(known, capability) <= most

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.engine
 
 def test_a_step_is_numbered_and_cut_out_on_the_device_of_its_rows(framework):
     """Otherwise this would be the first GPU, and all others would fetch the step number from it."""
-    from scalestudy.engines.tensorflow.step import step_of
+    from scalestudy.engines.tensorflow.tensorflow_trainer import step_of
 
     tf, placed = framework, {}
 

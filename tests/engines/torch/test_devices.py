@@ -17,7 +17,7 @@ pytestmark = [
 PROGRAM = """
 import json
 from unittest.mock import patch
-from scalestudy.engines.torch.engine import ENGINE, refuse_other_architectures
+from scalestudy.engines.torch.torch_engine import ENGINE, refuse_other_architectures
 from scalestudy.util.errors import UserError
 
 def refused(capability, architectures):

@@ -18,8 +18,8 @@ pytestmark = [
 PROGRAM = """
 import sys
 import keras, numpy as np, torch
-from scalestudy.engines.keras.layers import begin
-from scalestudy.engines.torch.engine import as_on_tensorflow
+from scalestudy.engines.keras.arithmetic import begin
+from scalestudy.engines.torch.torch_engine import as_on_tensorflow
 as_on_tensorflow()
 begin(3, "float64")
 kinds = keras.initializers.GlorotUniform, keras.initializers.HeNormal, keras.initializers.RandomNormal
@@ -110,7 +110,7 @@ def test_a_model_of_either_engine_begins_with_the_weights_that_the_other_has_sav
 def test_weights_begin_as_on_tensorflow(computed, framework):
     import keras
 
-    from scalestudy.engines.keras.layers import begin
+    from scalestudy.engines.keras.arithmetic import begin
 
     begin(3, "float64")
     try:

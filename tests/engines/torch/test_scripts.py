@@ -115,7 +115,7 @@ def test_a_script_that_fails_is_said_to_by_its_true_cause_and_leaves_nothing(tmp
 def test_parameters_of_any_shape_and_type_are_compared():
     import torch
 
-    from scalestudy.engines.torch.script import TorchScript
+    from scalestudy.engines.torch.torch_script import TorchScript
 
     session = TorchScript(Placement(0, 1, 0, 1, 0, ("localhost",), "alone"), None)
     models = [torch.nn.Linear(2, 2).bfloat16() for _ in range(2)]

@@ -20,7 +20,7 @@ import sys
 import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines import rendezvous
-from scalestudy.engines.torch.group import join_ddp
+from scalestudy.engines.torch.torch_group import join_ddp
 
 rank, port, address = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 rendezvous.outward_addresses = lambda: [address]
@@ -69,7 +69,7 @@ class Evil:
 
 def test_what_a_stranger_writes_into_the_store_runs_no_code(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch")
-    from scalestudy.engines.torch.script import StoreGroup
+    from scalestudy.engines.torch.torch_script import StoreGroup
 
     limit = datetime.timedelta(seconds=60)
     store = torch.distributed.TCPStore("127.0.0.1", 0, None, True, limit, wait_for_workers=False)
@@ -86,7 +86,7 @@ def test_what_a_stranger_writes_into_the_store_runs_no_code(tmp_path, monkeypatc
 
 def test_numbers_and_lists_are_shared_and_arrays_summed_through_the_store(monkeypatch):
     torch = pytest.importorskip("torch")
-    from scalestudy.engines.torch.script import StoreGroup
+    from scalestudy.engines.torch.torch_script import StoreGroup
 
     limit = datetime.timedelta(seconds=60)
     store = torch.distributed.TCPStore("127.0.0.1", 0, None, True, limit, wait_for_workers=False)

@@ -15,7 +15,7 @@ from larger_studies import unet
 from one_worker_runs import one, timed
 from scalestudy.features.advise.network import Fabric, KnownNetwork, Link, TimedAllReduce, ring, route_of
 from scalestudy.features.advise.step_model import StepModel, jitter_of, unmeasured_of
-from scalestudy.measure.step_times import StepTimes
+from scalestudy.measure.clock import StepTimes
 
 STEPS = {
     "regular": lambda random, shape: 1 + 0.01 * random.standard_normal(shape),

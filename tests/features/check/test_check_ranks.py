@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.tensorflow.traits import ENGINE, TensorFlowTraits
+from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE, TensorFlowTraits
 from scalestudy.features.check.check_files import TOPICS, Plan, WritableFolder, read_report, write_plan
 from scalestudy.features.check.check_ranks import among, check_here, errand, run, trial_environment
 from scalestudy.hardware.devices import Gpu

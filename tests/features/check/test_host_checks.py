@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import scalestudy
-from scalestudy.engines.tensorflow.traits import ENGINE
+from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import Facts, Plan, RankAnswer, WritableFolder
 from scalestudy.features.check.host_checks import (

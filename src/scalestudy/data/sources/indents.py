@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.samples import Kind, Sample, Size
 from scalestudy.data.sources.source import OF_FILES, Contents, digest, refuse_unused, side_by_side
-from scalestudy.hardware.memory import memory_limit
+from scalestudy.hardware.own_process import memory_limit
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 

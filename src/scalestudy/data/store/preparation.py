@@ -30,7 +30,7 @@ from scalestudy.data.sources.source import (
     findings_of,
 )
 from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, write_header
-from scalestudy.hardware.memory import memory_limit
+from scalestudy.hardware.own_process import memory_limit
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import sync_folder, write_atomically

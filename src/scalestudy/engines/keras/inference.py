@@ -1,6 +1,7 @@
-"""Inference with a trained model in one process, for every backend of Keras."""
+"""Loss and metrics of a whole set from sums, and inference with a trained model in one process."""
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -8,13 +9,103 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.engines.base import Judged
-from scalestudy.engines.keras.evaluation import quality_of_each
+from scalestudy.config.objectives import class_keys
+from scalestudy.data.samples import Call
+from scalestudy.engines.interface import Judged
 from scalestudy.engines.keras.model_files import load_model
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.load import load_task
 from scalestudy.tasks.task import DataInfo, Task
 from scalestudy.util.errors import UserError
+
+
+class Evaluation(ABC):
+    """Sums of a task's loss and metrics. The variables of a metric must be sums over samples."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._start = {
+            name: [np.asarray(keras.ops.convert_to_numpy(variable)) for variable in metric.variables]
+            for name, metric in task.metrics.items()
+        }
+
+    @abstractmethod
+    def sums(self, call: Call) -> list[Any]:
+        """Return sums over this process's slices of one step: losses, samples, and metric variables."""
+
+    def added(self, inputs: Any, targets: Any) -> list[Any]:
+        """Return what these rows add to the losses and to each metric's variables, as float64 tensors."""
+        outputs = self._task.model(inputs, training=False)
+        sums = [keras.ops.sum(keras.ops.cast(self._task.loss(targets, outputs), "float64"))]
+        for name, metric in self._task.metrics.items():
+            start = self.start(name)
+            state = metric.stateless_update_state(start, *self._task.seen_by(name, targets, outputs))
+            sums += [keras.ops.cast(after - old, "float64") for after, old in zip(state, start, strict=True)]
+        return sums
+
+    def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
+        """Return loss and metrics from the total of `sums`, then the per-class values of metrics."""
+        loss, seen, *states = sums
+        results, parts = {"loss": float(loss / seen)}, dict[str, float]()
+        for name, metric in self._filled(states):
+            if hasattr(metric, "matrix"):
+                continue
+            results[name] = float(keras.ops.convert_to_numpy(metric.result()))
+            if hasattr(metric, "parts") and self._task.class_names:
+                keys = class_keys(name, self._task.class_names)
+                parts |= {keys[index]: value for index, value in metric.parts().items()}
+        return results | {name: value for name, value in parts.items() if name not in results}
+
+    def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
+        """Return the confusion matrices of the metrics that have one, by metric name."""
+        filled = self._filled(sums[2:])
+        return {name: metric.matrix().tolist() for name, metric in filled if hasattr(metric, "matrix")}
+
+    def _filled(self, states: Sequence[NDArray[np.float64]]) -> Iterator[tuple[str, keras.Metric]]:
+        """Yield the metrics in turn; each holds its sums until the next is requested."""
+        remaining = iter(states)
+        for name, metric in self._task.metrics.items():
+            for variable, start in zip(metric.variables, self._start[name], strict=True):
+                variable.assign(np.asarray(start + next(remaining), variable.dtype))
+            yield name, metric
+            metric.reset_state()
+
+    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+        """Return the quality of predicting `answer` (shape [classes]) everywhere; None if not for classes.
+
+        A single channel, or none, is the probability of the second of two classes. No variable is assigned,
+        which could be a collective, so a single process may call this.
+        """
+        name, metric = next(iter(self._task.metrics.items()))
+        outputs: list[Any] = getattr(self._task.model, "outputs", [])  # unknown for a subclassed model
+        shape = tuple(outputs[0].shape[1:]) if len(outputs) == 1 else None
+        tensor = keras.ops.convert_to_tensor
+        state = self.start(name)
+        for part in targets:
+            ours = shape == (*part.shape[1:], len(answer))
+            second = len(answer) == 2 and shape in (part.shape[1:], (*part.shape[1:], 1))
+            if shape is None or not (ours or second):
+                return None
+            answers = np.broadcast_to(answer if ours else answer[1], (len(part), *shape))
+            state = metric.stateless_update_state(state, tensor(part), tensor(answers, "float32"))
+        return float(keras.ops.convert_to_numpy(metric.stateless_result(state)))
+
+    def start(self, metric: str) -> list[Any]:
+        """Return the initial values of a metric's variables as tensors."""
+        return [keras.ops.convert_to_tensor(value) for value in self._start[metric]]
+
+
+def quality_of_each(task: Task, targets: Any, outputs: Any) -> NDArray[np.float64]:
+    """Return the task's first metric for each sample alone, shape [B]; NaN if it is not a scalar."""
+    name, metric = next(iter(task.metrics.items()))
+    targets, outputs = task.seen_by(name, targets, outputs)
+    start = [keras.ops.convert_to_tensor(variable) for variable in metric.variables]
+    values = []
+    for row in range(len(targets)):
+        state = metric.stateless_update_state(start, targets[row : row + 1], outputs[row : row + 1])
+        value = np.asarray(keras.ops.convert_to_numpy(metric.stateless_result(state)), np.float64)
+        values.append(float(value) if value.ndim == 0 else np.nan)
+    return np.array(values)
 
 
 class KerasInference:

@@ -16,7 +16,7 @@ from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import file_utils, module_utils
 
-from scalestudy.engines.context import current
+from scalestudy.engines.keras.layer_context import current
 from scalestudy.tasks.label_losses import LOGITS
 from scalestudy.util.errors import UserError
 
@@ -34,6 +34,13 @@ def all_layers(model: keras.Model) -> list[keras.layers.Layer]:
 def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """Return a layer and all its inner layers, outer ones first."""
     return list(layer._flatten_layers())
+
+
+def in_order(model: keras.Model) -> Iterator[keras.layers.Layer]:
+    """Yield all layers of a model, in the order of computation if the model defines it."""
+    for layer in model.layers:
+        yield layer
+        yield from in_order(layer) if isinstance(layer, keras.Model) else all_layers(layer)[1:]
 
 
 def untrainable(model: keras.Model) -> list[keras.Variable]:

@@ -29,7 +29,7 @@ from scalestudy.features.advise.network import (
     between,
     exactly,
 )
-from scalestudy.measure.step_times import class_of, seconds_of
+from scalestudy.measure.clock import class_of, seconds_of
 from scalestudy.store.records import EpochRecord, Result, StepRecord
 
 REPEATS, REPEATS_FREEDOM = 0.02, 4

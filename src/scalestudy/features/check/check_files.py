@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import Field, ValidationError
 
 from scalestudy.config.settings import StrictModel
-from scalestudy.measure.bandwidth import SIZES
+from scalestudy.engines.exchange_trial import SIZES
 from scalestudy.plugins.engines import DEFAULT
 from scalestudy.store.records import Record
 from scalestudy.util.errors import RunError

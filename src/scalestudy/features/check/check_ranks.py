@@ -17,6 +17,7 @@ from typing import Any
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.worker_environment import own_gpus, process_environment
 from scalestudy.config.point import Point
+from scalestudy.engines.exchange_trial import largest, repeats
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import (
     PLAN_FILE,
@@ -39,7 +40,6 @@ from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
 from scalestudy.launch import reserve
 from scalestudy.launch.hosts import reserved
 from scalestudy.launch.worker_processes import ProcessGroup, WorkerProcesses, started_in, worker_commands
-from scalestudy.measure.bandwidth import largest, repeats
 from scalestudy.plugins.engines import Collective, EngineTraits, collective, engine_traits
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError

@@ -9,6 +9,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from scalestudy.cluster.placement import Placement
+from scalestudy.engines.exchange_trial import algorithm_bandwidth, bus_bandwidth
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import (
     AllReduce,
@@ -23,7 +24,6 @@ from scalestudy.features.check.check_files import (
     passed,
     warned,
 )
-from scalestudy.measure.bandwidth import algorithm_bandwidth, bus_bandwidth
 from scalestudy.plugins.engines import Collective, engine_traits
 from scalestudy.util import units
 

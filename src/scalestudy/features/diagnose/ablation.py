@@ -18,13 +18,13 @@ from scalestudy.data.loader import Loader
 from scalestudy.data.samples import Call, Slice, epoch_order
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine, Trainer
 from scalestudy.engines.group import Joined, Replicas
+from scalestudy.engines.interface import Engine, Trainer
 from scalestudy.hardware import cores
 from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.environment import rank_record
 from scalestudy.measure.hang_detection import Heartbeat
+from scalestudy.measure.rank_environment import rank_record
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.store.record_file import read_record, write_record
 from scalestudy.store.records import Count, Record, Seconds

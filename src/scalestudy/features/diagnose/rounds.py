@@ -25,7 +25,7 @@ from scalestudy.features.diagnose.decomposition import (
     write_diagnosis,
 )
 from scalestudy.hardware import cores, devices
-from scalestudy.hardware.memory import oom_kills
+from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.launcher import launcher
 from scalestudy.launch.local import failure_of_end, terminable
 from scalestudy.launch.reserve import await_gpus, granted

@@ -19,8 +19,8 @@ from scalestudy.data.images import pictures
 from scalestudy.data.loader import reader_of
 from scalestudy.data.samples import IGNORE, Slice
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.base import Engine, Inference, Trainer, engine_of
 from scalestudy.engines.group import join
+from scalestudy.engines.interface import Engine, Inference, Trainer, engine_of
 from scalestudy.features.predict.image_inputs import Array, ImageItem, Placing, Read, placing, read_for
 from scalestudy.features.predict.use_model import EXPECTED, REMEDY, ModelJob
 from scalestudy.hardware import cores

@@ -174,7 +174,7 @@ def session_of(start: Start) -> Any:
 
     placement, kind = start.placement, traits(start.strategy)
     device, _ = take_part(placement, kind, start.workers, start.device)
-    from scalestudy.engines.base import engine_of
+    from scalestudy.engines.interface import engine_of
 
     with _secret(placement) if kind.rendezvous and kind.rendezvous.secret else contextlib.nullcontext():
         return engine_of(kind.engine).script_session(

@@ -32,7 +32,7 @@ from scalestudy.features.scripts.join import (
 )
 from scalestudy.features.scripts.measured_study import folder_path, measured_point, script_text
 from scalestudy.hardware import devices
-from scalestudy.hardware.memory import oom_kills
+from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.local import STOP, failure_of_end, points_here, terminable
 from scalestudy.launch.reserve import await_gpus, granted

@@ -7,7 +7,7 @@ import time
 import traceback
 from pathlib import Path
 
-from scalestudy.hardware.process import leave
+from scalestudy.hardware.own_process import leave
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import raised_at, user_frame
 

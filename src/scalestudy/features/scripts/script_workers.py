@@ -47,7 +47,7 @@ from scalestudy.hardware.cores import granted
 from scalestudy.launch.failures import failure_of, first_cause
 from scalestudy.launch.supervise import cause_of
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.measure.environment import rank_record
+from scalestudy.measure.rank_environment import rank_record
 from scalestudy.measure.utilisation import peak_memory
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import traits

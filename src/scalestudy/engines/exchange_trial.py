@@ -1,0 +1,180 @@
+"""Test one collective in its own process: join, check a known sum, and time it by message size.
+
+Run as `python -m MODULE ERRAND`, where MODULE belongs to an engine and calls `start`. ERRAND is JSON with
+`placement`, `device` and:
+
+- `collective`: a name in `EngineTraits.collectives`; null only reports how the libraries were built.
+- `events`: file to which each step appends a JSON line.
+- `sizes` (bytes, ascending), `largest` (bytes that fit on this rank's device).
+- `repeats`: for each size, the calls to time and the sums chained in each.
+
+The caller sets the environment and ends this process: it closes standard input when all ranks are done, or
+sends a signal if a rank stalls.
+"""
+
+import json
+import statistics
+import sys
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.engines.group import Group, join
+from scalestudy.hardware.own_process import leave
+from scalestudy.plugins.engines import EngineTraits, collective
+from scalestudy.util.errors import RunError
+from scalestudy.util.modules import without_unused
+
+SIZES = tuple(1024 * 4**step for step in range(11))
+"""Message sizes in bytes: 1 KiB to 1 GiB, by factors of four."""
+LARGEST_ON_CPU = 64 * 2**20
+PART_OF_MEMORY = 8
+"""Largest message as a part (1/n) of a GPU's memory, which also holds the sum and buffers of NCCL."""
+UNKNOWN_MEMORY = 8 * 2**30
+WITHIN = 30.0
+"""Maximum seconds for one message size; larger sizes are skipped on all ranks."""
+
+
+def algorithm_bandwidth(size: int, seconds: float) -> float:
+    """Return the bytes per second that one rank sees summed: S / t."""
+    return size / seconds
+
+
+def bus_bandwidth(size: int, seconds: float, ranks: int) -> float:
+    """Return the bytes per second that each link must carry: (S / t) × 2(n − 1) / n.
+
+    Unlike S / t, this does not depend on the number of ranks, so it can be compared with the hardware.
+    """
+    return algorithm_bandwidth(size, seconds) * 2 * (ranks - 1) / ranks
+
+
+def largest(device: str, memory: int | None) -> int:
+    """Return the bytes of the largest message for a device ("cpu" or "gpu") with `memory` bytes, if known."""
+    return LARGEST_ON_CPU if device == "cpu" else (memory or UNKNOWN_MEMORY) // PART_OF_MEMORY
+
+
+def repeats(size: int, device: str) -> tuple[int, int]:
+    """Return the number of calls to time and of sums chained in each; the same on every rank."""
+    if size <= 1024 * 1024:
+        return 3, 20
+    return (1, 20) if device == "gpu" else (1, 4)
+
+
+def too_slow(seconds: float, calls: int, sums: int) -> bool:
+    """Return whether a size would exceed `WITHIN`, if a sum four times smaller took `seconds`."""
+    return 4 * seconds * sums * (calls + 1) > WITHIN
+
+
+class ExchangeTrial(ABC):
+    """A framework's sums and copies of arrays."""
+
+    @abstractmethod
+    def load(self) -> None:
+        """Import the framework."""
+
+    @abstractmethod
+    def build(self) -> dict[str, Any]:
+        """Return how the framework and its strategies' libraries were built, and the GPUs it can use."""
+
+    @abstractmethod
+    def total(self, group: Any, part: NDArray[np.float32], device: str) -> tuple[NDArray[np.float32], str]:
+        """Sum over all ranks on "cpu" or "gpu", as in training. Return the sum and the device it is on."""
+
+    @abstractmethod
+    def sums(self, group: Any, size: int, count: int, device: str) -> Callable[[], None]:
+        """Return a function that sums `size` bytes of float32 zeros `count` times in sequence, and waits."""
+
+
+def start(trial: ExchangeTrial, traits: EngineTraits) -> None:
+    """Run the errand in this process's arguments, then end the process."""
+    try:
+        code = _do(trial, traits, json.loads(sys.argv[1]))
+    except Exception:
+        traceback.print_exc()
+        code = 1
+    leave(code)
+
+
+def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> int:
+    started = time.monotonic()
+    with without_unused(traits.unused):
+        trial.load()
+    events = Path(errand["events"])
+
+    def tell(**event: Any) -> None:
+        with open(events, "a") as file:
+            file.write(json.dumps(event) + "\n")
+
+    if errand["collective"] is None:
+        tell(step="built", **trial.build(), seconds=time.monotonic() - started)
+        return 0
+    placement = Placement(**{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])})
+    kind, device = collective(errand["collective"]), errand["device"]
+    group = join(
+        kind.strategy.name,
+        placement,
+        workers=placement.size,
+        device=device,
+        communication=kind.communication or "auto",
+    ).group
+    tell(step="joined")
+    tell(step="summed", device=prove(trial, group, placement, device))
+    seconds = 0.0
+    for size, repeats in zip(errand["sizes"], errand["repeats"], strict=True):
+        if any_rank(group, size > errand["largest"] or too_slow(seconds, *repeats)):
+            break
+        seconds = timed(trial, group, size, *repeats, device=device)
+        tell(step="timed", bytes=size, seconds=seconds)
+    prove(trial, group, placement, device)
+    tell(step="done")
+    sys.stdin.read()  # another rank may still read this rank's part of the last sum
+    return 0
+
+
+def prove(trial: ExchangeTrial, group: Group, placement: Placement, device: str) -> str:
+    """Check a sum to which rank r contributes 1 at position r and 0 elsewhere.
+
+    Returns:
+        The device that holds the sum.
+
+    Raises:
+        RunError: If a rank's part is missing or counted twice.
+    """
+    part = np.zeros(placement.size, np.float32)
+    part[placement.rank] = 1
+    total, place = trial.total(group, part, device)
+    wrong = np.flatnonzero(total != 1)
+    if wrong.size:
+        raise RunError(
+            "every rank to count once in the sum",
+            f"rank {wrong[0]} counted {total[wrong[0]]:g} times",
+            "Use another strategy here.",
+        )
+    return place
+
+
+def any_rank(group: Group, yes: bool) -> bool:
+    """Return whether `yes` is true on any rank; the same on every rank."""
+    return bool(group.host_sum(np.array([int(yes)], np.int64))[0])
+
+
+def timed(
+    trial: ExchangeTrial, group: Group, size: int, calls: int, sums: int, *, device: str = "cpu"
+) -> float:
+    """Return the seconds of one sum of `size` bytes of float32: median over `calls` of `sums` chained sums.
+
+    The first call, which connects and compiles, is not timed.
+    """
+    call, seconds = trial.sums(group, size, sums, device), []
+    for _ in range(1 + calls):
+        started = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds[1:]) / sums

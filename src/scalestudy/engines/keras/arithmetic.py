@@ -1,0 +1,71 @@
+"""Arithmetic: seeds and precision, and refusal of what would compute otherwise than the study says."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import keras
+
+from scalestudy.config.feasible import TF32_NEEDS, without_tf32
+from scalestudy.util.errors import RunError, ScalestudyError, UserError
+
+OVERRIDE = "NVIDIA_TF32_OVERRIDE"
+"""Variable by which cuBLAS and cuDNN override the program's setting; "0" disables TensorFloat-32."""
+_REFUSAL = re.compile(
+    r"[^.\n]*(?:\b(?:not|cannot|require)\b[^.\n]*determinis|determinis[^.\n]*\b(?:not|cannot)\b)[^.\n]*",
+    re.IGNORECASE,
+)
+"""Matches the sentence in which TensorFlow, XLA or PyTorch rejects a nondeterministic operation."""
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Translate a framework's error about a nondeterministic operation raised in the block.
+
+    Raises:
+        RunError: In place of that error; names the operation and the key to change.
+    """
+    try:
+        yield
+    except ScalestudyError:
+        raise
+    except Exception as error:  # the type depends on the framework
+        match = _REFUSAL.search(str(error))
+        if match is None:
+            raise
+        sentence = match.group().strip()
+        key = "deterministic = false, or xla = false," if "XLA" in sentence else "deterministic = false"
+        raise RunError(
+            "operations that repeat bit for bit, as required by train.deterministic = true",
+            f"one that cannot: {sentence}",
+            f"Set {key} under [train], or avoid that operation in the task.",
+        ) from error
+
+
+def refuse_other_arithmetic(
+    precision: str, device: str, capability: tuple[int, int] | None, override: str | None
+) -> None:
+    """Reject a device or an environment that would compute in a precision other than requested.
+
+    `capability` is the lowest compute capability of the GPUs, or None if unknown. `override` is the value
+    of the variable `OVERRIDE`.
+
+    Raises:
+        UserError: If the precision would differ.
+    """
+    lacking = without_tf32(precision, device, capability)
+    if lacking is not None:
+        raise UserError(TF32_NEEDS, lacking, 'Set precision = "float32".')
+    if device == "gpu" and override and (override == "0") == (precision == "tf32"):
+        raise UserError(
+            f"{OVERRIDE} to be unset, since `precision` decides the arithmetic of GPUs",
+            f'{OVERRIDE}={override} with precision = "{precision}"',
+            f"Unset {OVERRIDE} in the job or the site profile.",
+        )
+
+
+def begin(seed: int, precision: str) -> None:
+    """Set seeds and precision for all that Keras builds from now on. Keras treats "tf32" as float32."""
+    keras.utils.set_random_seed(seed)
+    keras.config.set_floatx("float64" if precision == "float64" else "float32")
+    keras.config.set_dtype_policy("float32" if precision == "tf32" else precision)

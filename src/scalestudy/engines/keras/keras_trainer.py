@@ -1,0 +1,275 @@
+"""The base of trainers of Keras models, for every backend of Keras, and a task's callbacks."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.config.objectives import UNKNOWN, Sense
+from scalestudy.config.point import Point
+from scalestudy.data.samples import Call
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.group import Group, local_steps_of
+from scalestudy.engines.interface import Bucket, DeviceMark, Flops, Variable
+from scalestudy.engines.keras.inference import Evaluation, KerasInference
+from scalestudy.engines.keras.layer_context import momentum_of, statistics_of
+from scalestudy.engines.keras.model_files import load_model, other_model
+from scalestudy.engines.keras.phases import MakeOptimizer, buckets_of, cut, flops_of, phases_of
+from scalestudy.engines.keras.private import all_layers, settable_rate
+from scalestudy.tasks.load import load_task
+from scalestudy.tasks.task import DataInfo, Task
+from scalestudy.tasks.task_trial import prove_savable
+from scalestudy.util.errors import UserError
+
+WATCHING = (
+    keras.callbacks.EarlyStopping,
+    keras.callbacks.ModelCheckpoint,
+    keras.callbacks.ReduceLROnPlateau,
+)
+"""Keras's callbacks that watch a metric."""
+
+
+def refuse_moving_averages(callbacks: Sequence[keras.callbacks.Callback]) -> None:
+    """Reject SwapEMAWeights, which requires an optimizer that keeps moving averages of the weights.
+
+    Raises:
+        UserError: If it is among `callbacks`.
+    """
+    if any(isinstance(callback, keras.callbacks.SwapEMAWeights) for callback in callbacks):
+        raise UserError(
+            "callbacks that need no moving averages of the optimizer, since the study makes it",
+            "SwapEMAWeights among the task's callbacks",
+            "Average the weights in a callback of your own, and set them in its on_train_end.",
+        )
+
+
+class KerasCallbacks:
+    """Calls a task's Keras callbacks, which may change the optimizer of the model; see `Callbacks`.
+
+    Callbacks that monitor a metric with `mode="auto"` get the better direction from the task. Keras would
+    look for it in a compiled model, and fail.
+    """
+
+    def __init__(self, task: Task, *, epochs: int, steps: int) -> None:
+        self._model = task.model
+        for callback in task.callbacks:
+            if isinstance(callback, WATCHING) and callback.mode == "auto":
+                better = task.senses.get(callback.monitor.removeprefix("val_"), UNKNOWN).better
+                callback.mode = {"higher": "max", "lower": "min", None: "auto"}[better]
+        self._list = keras.callbacks.CallbackList(
+            task.callbacks, model=task.model, epochs=epochs, steps=steps, verbose=0
+        )
+        task.model.stop_training = False
+
+    def begin(self) -> None:
+        self._list.on_train_begin()
+
+    def epoch_begin(self, epoch: int) -> None:
+        self._list.on_epoch_begin(epoch)
+
+    def batch_end(self, step: int) -> None:
+        self._list.on_train_batch_end(step)
+
+    def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
+        self._list.on_epoch_end(epoch, logs)
+        return bool(self._model.stop_training)
+
+    def end(self, logs: dict[str, float]) -> None:
+        self._list.on_train_end(logs)
+
+
+class KerasTrainer:
+    """Model and optimizers of one process; see `Trainer`.
+
+    Attributes:
+        task: The task, with layers adapted to several workers.
+        norms: Its layers of batch normalisation.
+        local: Moving statistics, of which each worker has its own values until `average`.
+        own: All variables of which each worker has its own value within an epoch.
+        local_steps: When workers average weights instead of summing gradients; None otherwise.
+
+    Args:
+        point: The point of the run.
+        prepared: The data set.
+        rates: Learning rate of each step of the run, shape [steps].
+        group: The processes.
+        adapt: (model, seed, sync_batch_norm) -> names. Replaces layers whose behaviour would depend on the
+            number of workers, and returns the names of layers whose noise still does.
+        make: Makes the optimizer of each phase.
+        scope: Context in which model and optimizers are created.
+        extra: Creates further variables that training changes, in that scope.
+        halves: Whether to exchange gradients in two buckets of equal work.
+    """
+
+    _evaluation: Evaluation
+    _copies: Callable[[Sequence[Any]], list[NDArray[Any]]]
+    """The values of variables, each of shape [copies in this process, ...]."""
+    _assign_copies: Callable[[Sequence[Any], Sequence[NDArray[Any]]], None]
+    _within: Callable[[Any], Any] = staticmethod(lambda call: call)
+    """The argument `within` of `KerasInference`."""
+
+    def __init__(
+        self,
+        point: Point,
+        prepared: Prepared,
+        rates: NDArray[np.float64],
+        group: Group,
+        *,
+        adapt: Callable[..., list[str]],
+        make: Callable[[Task], MakeOptimizer],
+        scope: AbstractContextManager[Any] | None = None,
+        extra: Callable[[], Sequence[keras.Variable]] = tuple,
+        halves: bool = False,
+    ) -> None:
+        self._group, train = group, point.train
+        self._load = partial(load_task, point.task, DataInfo.of(prepared, point.class_weights), train)
+        self._named = point.task, prepared.input_shape
+        self._plain: Task | None = None
+        with scope or nullcontext():
+            self.task = task = self._load()
+            refuse_moving_averages(task.callbacks)
+            apart = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
+            others = list(extra())
+            self._phases = phases_of(task, rates, point, make(task))
+        if apart and point.workers > 1 and group.rank == 0:
+            print(f"scalestudy: what these draw depends on the number of workers: {', '.join(apart)}")
+        self._phase = 0
+        task.model.optimizer = self.optimizer
+        optimizers = [variable for phase in self._phases for variable in phase.optimizer.variables]
+        self._all = [*task.model.variables, *task.weights, *optimizers, *others]
+        layers = all_layers(task.model)
+        self.norms = [layer for layer in layers if getattr(layer, "keeps_statistics", False)]
+        self.local = [
+            variable for layer in self.norms for variable in (layer.moving_mean, layer.moving_variance)
+        ]
+        self.local_steps = local_steps_of(
+            point, len(rates), callbacks=bool(task.callbacks), gradients=task.gradients is not None
+        )
+        learnt = {id(variable): variable for phase in self._phases for variable in phase.variables}
+        self.own = [*self.local, *([*learnt.values(), *optimizers] if self.local_steps else [])]
+        own = {id(variable) for variable in self.own}
+        self._common = [variable for variable in self._all if id(variable) not in own]
+        self.variables: Sequence[Variable] = [
+            Variable(variable.dtype, tuple(variable.shape), id(variable) in own) for variable in self._all
+        ]
+        self.model_suffix = ".keras" if isinstance(task.model, keras.Model) else ".pt"
+        self.metrics: Sequence[str] = list(task.metrics)
+        self.sense = task.sense
+        self.senses: Mapping[str, Sense] = task.senses
+        self.parameters: int = task.model.count_params()
+        limit = point.launch.bucket_bytes
+        self._cuts = [cut(task.model, phase.variables, limit, halves=halves) for phase in self._phases]
+        self.buckets: Sequence[Bucket] = buckets_of(task.model, self._phases[-1].variables, self._cuts[-1])
+
+    @property
+    def phases(self) -> list[int]:
+        return [phase.first for phase in self._phases]
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimizer of the current phase."""
+        return self._phases[self._phase].optimizer
+
+    @property
+    def has_callbacks(self) -> bool:
+        return bool(self.task.callbacks)
+
+    @property
+    def rate(self) -> float | None:
+        settable = settable_rate(self.optimizer)
+        return None if settable is None else float(keras.ops.convert_to_numpy(settable.value))
+
+    def enter(self, step: int) -> None:
+        self._phase = max(index for index, phase in enumerate(self._phases) if phase.first <= step)
+        self.task.model.optimizer = self.optimizer
+
+    def set_rate(self, rate: float) -> None:
+        self.optimizer.learning_rate = rate
+
+    def mark(self) -> DeviceMark | None:
+        return None
+
+    def evaluate(self, call: Call) -> list[Any]:
+        return self._evaluation.sums(call)
+
+    def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
+        return list(sums)
+
+    def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
+        return self._evaluation.results(sums)
+
+    def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
+        return self._evaluation.matrices(sums)
+
+    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+        return self._evaluation.constant(targets, answer)
+
+    @property
+    def momentum(self) -> float | None:
+        return max(map(momentum_of, self.norms), default=None)
+
+    @contextmanager
+    def with_statistics(self, sums: Sequence[NDArray[np.float64]]) -> Iterator[None]:
+        before = self._copies(self.local)
+        fresh = statistics_of(sums, [copies[0] for copies in before])
+        self._assign_copies(
+            self.local,
+            [
+                np.broadcast_to(value, copies.shape).astype(copies.dtype)
+                for value, copies in zip(fresh, before, strict=True)
+            ],
+        )
+        try:
+            yield
+        finally:
+            self._assign_copies(self.local, before)
+
+    def weights(self) -> list[list[NDArray[Any]]]:
+        """Return the weights of the model, then of the loss, for each copy of the model in this process."""
+        weights = (*self.task.model.weights, *self.task.weights)
+        return [[np.asarray(keras.ops.convert_to_numpy(weight.value)) for weight in weights]]
+
+    def callbacks(self, *, epochs: int, steps: int) -> KerasCallbacks:
+        return KerasCallbacks(self.task, epochs=epochs, steps=steps)
+
+    def flops(self) -> Flops:
+        if self.task.training_losses is not None:  # they may call the model any number of times
+            return Flops(None, ("training_losses",))
+        return flops_of(self.task.model, self._phases[self._phase].variables)
+
+    def prove_savable(self, path: str) -> None:
+        plain = self._as_plain()
+        prove_savable(plain.model, path, plain.definitions)
+
+    def save(self, path: str) -> None:
+        self._as_plain().model.save(path)
+
+    def restore(self, path: str) -> None:
+        if not isinstance(self.task.model, keras.Model):
+            self.task.model.restore(path)
+            return
+        saved = load_model(path, self._named[0]).get_weights()
+        if [value.shape for value in saved] != [tuple(weight.shape) for weight in self.task.model.weights]:
+            raise other_model(path, *self._named)
+        self.task.model.set_weights(saved)
+
+    def inference(self) -> KerasInference:
+        plain = self._as_plain()
+        return KerasInference(plain.model, lambda: plain, self._within)
+
+    def _as_plain(self) -> Task:
+        """Return the task without adapted layers, with the current weights."""
+        self._plain = self._plain or self._load()
+        weights = (*self._plain.model.weights, *self._plain.weights)
+        for variable, value in zip(weights, self.weights()[0], strict=True):
+            variable.assign(value)
+        return self._plain
+
+
+def typed(value: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Restore the type of a value read from a file, where bfloat16 is stored as plain bytes."""
+    return value.view(np.dtype(dtype)) if value.dtype.kind == "V" else value

@@ -1,0 +1,190 @@
+"""Keras optimizers with the settings of a point, and TensorFlow's fused kernels for them."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+from numpy.typing import NDArray
+
+from scalestudy.config.point import Averages, Point, scaled_averages
+from scalestudy.engines.keras.private import moments_of, replace_update
+
+ADAPTIVE = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW, "lamb": keras.optimizers.Lamb}
+
+
+@keras.saving.register_keras_serializable(package="scalestudy")
+class TableSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """The learning rate of each step, read from a table; after its end the last value is used.
+
+    Args:
+        table: Rates, shape [steps].
+    """
+
+    def __init__(self, table: NDArray[np.float64] | list[float]) -> None:
+        self.table = np.asarray(table, np.float64)
+
+    def __call__(self, step: Any) -> Any:
+        """Return the rate of `step`, a scalar of Keras's float type."""
+        rates = ops.convert_to_tensor(self.table, keras.config.floatx())
+        return ops.take(rates, ops.minimum(ops.cast(step, "int64"), len(self.table) - 1))
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments that recreate the schedule."""
+        return {"table": self.table.tolist()}
+
+
+def make_optimizer(
+    name: str,
+    table: NDArray[np.float64],
+    *,
+    kappa: float = 1.0,
+    scaling: str = "none",
+    clip_norm: float | None = None,
+) -> keras.Optimizer:
+    """Create the optimizer `name` with the learning rates of `table` (shape [steps]).
+
+    For an adaptive optimizer, scaling "sqrt" also changes the betas and epsilon; see `scaled_averages`.
+    `clip_norm` limits the global norm of the gradients (Pascanu et al. 2013).
+    """
+    constant = bool(np.all(table == table[0]))
+    rate = float(table[0]) if constant else TableSchedule(table)
+    if name in ("sgd", "momentum", "nesterov"):
+        momentum = 0.0 if name == "sgd" else 0.9
+        return keras.optimizers.SGD(
+            rate, momentum=momentum, nesterov=name == "nesterov", global_clipnorm=clip_norm
+        )
+    kind = ADAPTIVE[name]
+    if scaling != "sqrt" or kappa == 1:
+        return kind(rate, global_clipnorm=clip_norm)
+    plain = kind(0.0)
+    beta_1, beta_2, epsilon = scaled_averages(Averages(plain.beta_1, plain.beta_2, plain.epsilon), kappa)
+    return kind(rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, global_clipnorm=clip_norm)
+
+
+def optimizer_of(
+    point: Point, prepare: Callable[[Any], None], rates: NDArray[np.float64], first: int, variables: list[Any]
+) -> keras.Optimizer:
+    """Return Keras's optimizer for a phase with these rates; call `prepare` with it before it is built."""
+    train = point.train
+    optimizer = make_optimizer(
+        train.optimizer,
+        rates,
+        kappa=point.batch_ratio,
+        scaling=train.learning_rate_scaling,
+        clip_norm=train.clip_norm,
+    )
+    prepare(optimizer)
+    optimizer.build(variables)
+    return optimizer
+
+
+def fuse(optimizer: keras.Optimizer) -> None:
+    """Make an optimizer of `make_optimizer` use fused kernels; results equal Keras's up to rounding.
+
+    In a replica it updates the copies of the variables on the replica's device.
+    """
+    update = KERNELS[type(optimizer)]
+    replace_update(optimizer, partial(_updated, optimizer, update))
+
+
+def _updated(
+    optimizer: Any,
+    update: Callable[..., None],
+    gradients: Sequence[Any],
+    variables: Sequence[Any],
+    rate: Any,
+) -> None:
+    """Apply weight decay, then the update, in Keras's order."""
+    rate = tf.cast(rate, gradients[0].dtype)
+    if optimizer.weight_decay is not None:
+        share = rate * tf.cast(optimizer.weight_decay, rate.dtype)
+        for variable in variables:
+            decay = share * tf.convert_to_tensor(variable.value)
+            tf.raw_ops.AssignSubVariableOp(resource=variable.value.handle, value=decay)
+    update(optimizer, gradients, variables, rate)
+
+
+def _sgd(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
+    momentum = tf.cast(optimizer.momentum, rate.dtype)
+    for gradient, variable in zip(gradients, variables, strict=True):
+        handle = variable.value.handle
+        if optimizer.momentum:
+            (velocity,) = moments_of(optimizer, variable)
+            tf.raw_ops.ResourceApplyKerasMomentum(
+                var=handle,
+                accum=velocity.value.handle,
+                lr=rate,
+                grad=gradient,
+                momentum=momentum,
+                use_nesterov=optimizer.nesterov,
+            )
+        else:
+            tf.raw_ops.ResourceApplyGradientDescent(var=handle, alpha=rate, delta=gradient)
+
+
+def _adam(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
+    powers = _powers(optimizer, rate.dtype)
+    _apply_adam(optimizer, gradients, variables, rate, powers)
+
+
+def _lamb(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
+    """Update Adam's moments, then each variable with a rate scaled by |w| / |u|, where u is Adam's update.
+
+    With the bias correction by β₁ᵗ and β₂ᵗ factored out, u = c m / (√v + ε √(1 − β₂ᵗ)), where
+    c = √(1 − β₂ᵗ) / (1 − β₁ᵗ) is a scalar.
+    """
+    first_power, second_power = powers = _powers(optimizer, rate.dtype)
+    _apply_adam(optimizer, gradients, variables, tf.zeros_like(rate), powers)  # a rate of 0 moves no weight
+    root = tf.sqrt(1 - second_power)
+    correction, epsilon = root / (1 - first_power), root * tf.constant(optimizer.epsilon, rate.dtype)
+    updates = []
+    for variable in variables:
+        mean, square = (tf.convert_to_tensor(moment.value) for moment in moments_of(optimizer, variable))
+        updates.append(mean / (tf.sqrt(square) + epsilon))
+    weights, lengths = (
+        tf.sqrt(2 * tf.stack([tf.nn.l2_loss(value) for value in values]))
+        for values in ([variable.value for variable in variables], updates)
+    )
+    both = tf.logical_and(weights > 0, lengths > 0)
+    rates = tf.unstack(rate * tf.where(both, weights / lengths, correction))
+    for variable, update, alpha in zip(variables, updates, rates, strict=True):
+        tf.raw_ops.ResourceApplyGradientDescent(var=variable.value.handle, alpha=alpha, delta=update)
+
+
+def _powers(optimizer: Any, dtype: Any) -> list[Any]:
+    """Return the scalars β₁ᵗ and β₂ᵗ for the current step t, from 1."""
+    step = tf.cast(optimizer.iterations.value + 1, dtype)
+    return [tf.pow(tf.cast(beta, dtype), step) for beta in (optimizer.beta_1, optimizer.beta_2)]
+
+
+def _apply_adam(
+    optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any, powers: Sequence[Any]
+) -> None:
+    constants = [optimizer.beta_1, optimizer.beta_2, optimizer.epsilon]
+    beta1, beta2, epsilon = (tf.constant(value, rate.dtype) for value in constants)
+    for gradient, variable in zip(gradients, variables, strict=True):
+        mean, square = moments_of(optimizer, variable)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.value.handle,
+            m=mean.value.handle,
+            v=square.value.handle,
+            beta1_power=powers[0],
+            beta2_power=powers[1],
+            lr=rate,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=epsilon,
+            grad=gradient,
+        )
+
+
+KERNELS: dict[type, Callable[..., None]] = {
+    keras.optimizers.SGD: _sgd,
+    keras.optimizers.Adam: _adam,
+    keras.optimizers.AdamW: _adam,
+    keras.optimizers.Lamb: _lamb,
+}

@@ -1,0 +1,277 @@
+"""Copies of the model in one process, and the strategies of one device: "single" and "virtual"."""
+
+import copy
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import keras
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.data.samples import Slice, leaves
+from scalestudy.engines.group import Buckets, Group, Joined, Replicas
+
+Gradients = list[Any]
+Gradient = Callable[[Slice], tuple[Gradients, Any]]
+"""slice -> gradients of (sum of its losses / total), and the sum of its losses."""
+Update = Callable[[Gradients], None]
+
+
+GROW_AFTER = 2000
+START = 2.0**15
+
+
+class LossScale:
+    """Dynamic loss scale, so that float16 gradients neither underflow nor overflow.
+
+    The scale is halved if a gradient is not finite (the step is skipped), and doubled after 2,000 good steps
+    (Micikevicius et al. 2018, arXiv:1710.03740). A value that is not finite on one worker is not finite in
+    the sum either, so all workers decide the same without further exchange.
+    """
+
+    def __init__(self) -> None:
+        self.variables = [
+            keras.Variable(START, trainable=False, dtype="float32"),
+            keras.Variable(0, trainable=False, dtype="int64"),
+        ]
+        self.value, self.good = (variable.value for variable in self.variables)
+
+    def overflow(self, gradients: Gradients) -> Any:
+        """Return whether any of the summed gradients is not finite."""
+        finite = [tf.reduce_all(tf.math.is_finite(gradient)) for gradient in gradients]
+        return tf.logical_not(tf.reduce_all(finite))
+
+    def guard(self, overflow: Any, update: Callable[[], None]) -> None:
+        """Call `update` unless `overflow` is true; then adjust the scale."""
+
+        def good() -> Any:
+            update()
+            full = self.good + 1 >= GROW_AFTER
+            self.value.assign(tf.where(full, self.value * 2, self.value))
+            self.good.assign(tf.where(full, tf.zeros([], tf.int64), self.good + 1))
+            return tf.constant(0)
+
+        def bad() -> Any:
+            self.value.assign(tf.maximum(self.value / 2, 1.0))
+            self.good.assign(0)
+            return tf.constant(0)
+
+        tf.cond(overflow, bad, good)
+
+
+def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> Gradient:
+    """Return a function that computes a slice in parts and adds up their gradients. Compiled.
+
+    The sizes of parts differ by at most one row. Memory is needed for one part only. Layers see each part as
+    a separate slice, with its own batch statistics.
+
+    Args:
+        gradient: Computes the gradients of one part.
+        parts: Number of parts, at least 2. An empty part computes one row with weight 0.
+        variables: Variables of the gradients. If given, the last part is computed outside the loop over the
+            others, so that the exchange of a gradient can start before all gradients are complete.
+    """
+
+    def part_of(whole: Slice, index: Any) -> Slice:
+        rows = leaves(whole.inputs)[0].shape[0]
+        start, stop = index * whole.count // parts, (index + 1) * whole.count // parts
+        count = stop - start
+        length = tf.maximum(count, 1)
+        begin = tf.minimum(start, tf.maximum(whole.count, 1) - 1)
+        alike = rows // parts if rows is not None and rows % parts == 0 else None
+
+        def rows_of(array: Any) -> Any:
+            taken = array[begin : begin + length]
+            taken.set_shape([alike, *array.shape[1:]])  # GPUs and XLA need static sizes
+            return taken
+
+        return whole.mapped(
+            rows_of,
+            start=whole.start + start,
+            count=count,
+            first=tf.logical_and(whole.first, tf.equal(index, 0)),
+        )
+
+    def added(sums: tuple[Gradients, Any], more: tuple[Gradients, Any]) -> tuple[Gradients, Any]:
+        return [a + b for a, b in zip(sums[0], more[0], strict=True)], sums[1] + more[1]
+
+    def total(whole: Slice) -> tuple[Gradients, Any]:
+        def body(index: Any, *sums: Any) -> tuple[Any, Gradients, Any]:
+            return index + 1, *added(sums, gradient(part_of(whole, index)))
+
+        first, last = tf.constant(0, tf.int64), tf.constant(parts - 1, tf.int64)
+        if variables:
+            sums = [tf.zeros(value.shape, value.dtype) for value in variables], tf.zeros([], tf.float64)
+            begun, end = first, last
+        else:
+            sums = gradient(part_of(whole, first))
+            begun, end = first + 1, last + 1
+        _, *sums = tf.while_loop(lambda index, *_: index < end, body, (begun, *sums), parallel_iterations=1)
+        return added(sums, gradient(part_of(whole, last))) if variables else tuple(sums)
+
+    return total
+
+
+class TensorGroup(Group):
+    """Processes that also exchange tensors. The default is a single process."""
+
+    def tensor_sum(self, tensor: Any) -> Any:
+        """Sum a tensor over processes, on its device; the same on every rank."""
+        return tensor
+
+
+class CompiledReplicas(Replicas):
+    """Replicas whose step is compiled; see `Replicas`. The default is one worker on one device.
+
+    Methods marked "Compiled" are called while TensorFlow traces.
+    """
+
+    group: TensorGroup
+    overlaps_once = False
+    """Whether on GPUs only the first bucket's sum overlaps with back-propagation, because TensorFlow's
+    collectives wait for all work started before them."""
+    copies_weights = True
+    """Whether each device has its own copy of the weights, updated only by its worker."""
+
+    @property
+    def in_halves(self) -> bool:
+        """Whether two buckets are best, since only the first one's sum overlaps with back-propagation."""
+        return self.overlaps_once and self.group.communication == "nccl"
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Return the context in which the model and the optimizer are created."""
+        return nullcontext()
+
+    def call(self, function: Any, slices: Sequence[Slice]) -> Any:
+        """Call a compiled function with the slices of a call."""
+        return function(slices)
+
+    def arrays(self, values: Any) -> list[Any]:
+        """Convert the list that such a call returned to arrays that can be added."""
+        return [value.numpy() for value in values]
+
+    def read(self, part: Slice, *, training: bool) -> Slice:
+        """Return a slice with its rows, in the process that computes it. Compiled."""
+        return part
+
+    def step(
+        self,
+        gradient: Gradient,
+        update: Update,
+        slices: Sequence[Slice],
+        loss_scale: LossScale | None,
+        *,
+        buckets: Buckets,
+        together: bool = False,
+    ) -> Any:
+        """Compute one step on all workers and update the weights. Compiled.
+
+        Args:
+            gradient: Computes the gradients and losses of a slice.
+            update: Applies gradients, summed over all workers.
+            slices: Slices of one step, one per device of this process.
+            loss_scale: For float16, otherwise None.
+            buckets: Buckets in which gradients are summed.
+            together: Whether layers sum over all workers, so that workers cannot be computed in turn.
+
+        Returns:
+            The sum of losses over the workers of this process.
+        """
+        gradients, losses = self.worker_sums(gradient, slices[0], together=together)
+        gradients = self.sum_gradients(gradients, buckets)
+        if loss_scale is None:
+            update(gradients)
+        else:
+            loss_scale.guard(loss_scale.overflow(gradients), lambda: update(gradients))
+        return losses
+
+    def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
+        """Return gradients and losses of a device's slice, summed over the workers it computes. Compiled."""
+        return gradient(part)
+
+    def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
+        """Sum gradients over processes. Compiled."""
+        return gradients
+
+    def means(self, values: Sequence[Any], buckets: Buckets) -> list[Any]:
+        """Return the means of tensors over processes. Compiled."""
+        return [total / self.group.size for total in self.sum_gradients(list(values), buckets)]
+
+    def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
+        """Sum the results of `compute` for the slices of this process's devices. Compiled."""
+        return compute(slices[0])
+
+    def sync_sum(self, tensor: Any) -> Any:
+        """Sum a tensor over all workers from inside a worker's computation; differentiable. Compiled."""
+        return tensor
+
+    def parts(self, variable: Any) -> list[Any]:
+        """Return the component of `variable` on each device of this process."""
+        return [variable]
+
+    def copies(self, variable: Any) -> list[NDArray[Any]]:
+        """Return the values of a variable on each device of this process."""
+        return [part.numpy() for part in self.parts(variable)]
+
+    def average(self, variables: Sequence[Any]) -> None:
+        """Set variables that each worker has for itself to their means over all workers."""
+        if self.group.size == 1 or not variables:
+            return
+        means = self.group.mean([variable.numpy() for variable in variables])
+        for variable, value in zip(variables, means, strict=True):
+            variable.assign(value)
+
+
+class VirtualReplicas(CompiledReplicas):
+    """n workers on one device, to study on a laptop how a model converges with 14 or 64 workers.
+
+    Each worker's slice is computed separately, with its own batch-norm statistics, and the gradients are
+    summed as over real workers. Memory is needed for one worker only. With synchronised batch normalisation
+    the global batch is computed at once: the result equals that of synchronised workers, but does not test
+    their exchange.
+    """
+
+    def worker_sums(self, gradient: Gradient, part: Slice, *, together: bool) -> tuple[Gradients, Any]:
+        if together or self.workers == 1:
+            return gradient(part)
+        return in_parts(gradient, self.workers)(part)
+
+
+def tensors(joined: Joined) -> tuple[TensorGroup, CompiledReplicas]:
+    """Return the group and replicas of a TensorFlow strategy with their types."""
+    assert isinstance(joined.replicas, CompiledReplicas)
+    return joined.replicas.group, joined.replicas
+
+
+def join_single(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """Join for the strategy "single": one worker in one process, the reference for all others."""
+    group = TensorGroup()
+    return Joined(group, CompiledReplicas(group, 1, slices=[(0, 1)]))
+
+
+def join_virtual(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
+    """Join for the strategy "virtual": all workers in one process."""
+    group = TensorGroup()
+    return Joined(group, VirtualReplicas(group, workers, slices=[(0, workers)]))
+
+
+def share_values(group: Group, variables: Sequence[Any]) -> None:
+    """Give every process rank 0's values of TensorFlow variables. Every rank must call this."""
+    if group.size == 1 or not variables:
+        return
+    values = group.share_arrays([variable.numpy() for variable in variables])
+    if group.rank:
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+
+
+def without_exchange(joined: Joined) -> Joined:
+    """Return the same workers without summing gradients; see `Engine.without_exchange`."""
+    group, exchanging = tensors(joined)
+    replicas = copy.copy(exchanging)
+    replicas.sum_gradients = lambda gradients, buckets: gradients  # type: ignore[method-assign]
+    replicas.means = lambda values, buckets: list(values)  # type: ignore[method-assign]
+    replicas.sync_sum = lambda tensor: tensor * replicas.workers  # type: ignore[method-assign]
+    return Joined(group, replicas)

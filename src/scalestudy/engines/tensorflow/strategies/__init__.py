@@ -1,1 +1,0 @@
-"""TensorFlow's strategies, which combine the workers' gradients: one file per strategy."""

@@ -1,0 +1,323 @@
+"""One process's part of a run, computed with TensorFlow: exact gradients, for any division into slices."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, SupportsFloat
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from scalestudy.config.point import Point
+from scalestudy.data.samples import Call, Described, Slice, leaves
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.group import Buckets, Joined
+from scalestudy.engines.interface import Values
+from scalestudy.engines.keras.adapt import adapt
+from scalestudy.engines.keras.arithmetic import explained
+from scalestudy.engines.keras.inference import Evaluation
+from scalestudy.engines.keras.keras_trainer import KerasTrainer, typed
+from scalestudy.engines.keras.layer_context import Working, collecting, working
+from scalestudy.engines.keras.phases import Phase, kept
+from scalestudy.engines.keras.private import take_summed
+from scalestudy.engines.tensorflow.keras_optimizers import fuse, optimizer_of
+from scalestudy.engines.tensorflow.replicas import (
+    CompiledReplicas,
+    Gradient,
+    Gradients,
+    LossScale,
+    in_parts,
+    share_values,
+    tensors,
+)
+from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scaled_inputs, stage
+from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
+from scalestudy.tasks.task import Task
+from scalestudy.util.errors import UserError
+
+WIRE = {"none": None, "fp16": tf.float16, "bf16": tf.bfloat16}
+"""Type in which gradients are summed, by `launch.compression`; None for the type of the gradients."""
+
+
+def rounded(gradient: Gradient, dtype: Any) -> Gradient:
+    """Return a function that casts the gradients of `gradient` to `dtype`."""
+
+    def smaller(part: Slice) -> tuple[Gradients, Any]:
+        gradients, losses = gradient(part)
+        return [tf.cast(value, dtype) for value in gradients], losses
+
+    return smaller
+
+
+def step_of(part: Slice, index: Any, place: str | None) -> Slice:
+    """Return the slice of step `index` of a call, whose arrays are on the device `place`."""
+    with tf.device(place):  # without it, TensorFlow would copy all arrays to the first GPU and back
+        part = part.mapped(itemgetter(index), step=part.step + tf.cast(index, tf.int64))
+    return part._replace(first=tf.constant(True))
+
+
+def slices_of(call: Sequence[Slice], index: Any, replicas: CompiledReplicas, phase: Phase) -> list[Slice]:
+    """Return the slices of step `index` of a call, with their rows.
+
+    If updates can overtake each other, on remote workers, set the optimizer's step count to this step.
+    """
+    parts = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
+    if replicas.remote:
+        phase.optimizer.iterations.assign(parts[0].step - phase.first)
+    return [replicas.read(part, training=True) for part in parts]
+
+
+def gradient_of(
+    task: Task,
+    variables: Sequence[Any],
+    size: int,
+    sync_sum: Callable[[Any], Any] | None,
+    *,
+    scale: float | None,
+    frozen: Sequence[str],
+    loss_scale: LossScale | None,
+) -> Callable[[Slice], tuple[Gradients, Any]]:
+    """Return a traced function: slice -> gradients of `variables`, and the sum of losses, of a worker."""
+    model = task.model
+
+    def gradient(part: Slice) -> tuple[Gradients, Any]:
+        targets = in_floatx(part.targets) if scale is None else part.targets
+        part = part._replace(inputs=scaled_inputs(part.inputs, scale), targets=targets)
+        floatx = keras.config.floatx()
+        total = tf.cast(part.total, floatx)
+        share = size * tf.cast(part.count, floatx) / total
+        real = tf.cast(part.count > 0, floatx)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(variables)
+            with working(Working(part, share, sync_sum, Counter())), kept(model, frozen):
+                if task.training_losses is not None:
+                    sample_losses = task.training_losses(model, task.loss, part.inputs, part.targets)
+                else:
+                    sample_losses = task.loss(part.targets, model(part.inputs, training=True))
+            losses = real * tf.reduce_sum(tf.cast(sample_losses, floatx))
+            objective = losses / total
+            if model.losses:  # regularisers count once per global batch, divided by samples
+                objective += tf.add_n(model.losses) * tf.cast(part.count, floatx) / total
+            if loss_scale:
+                objective *= tf.cast(loss_scale.value, objective.dtype)
+        gradients = tape.gradient(objective, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        return [tf.convert_to_tensor(value) for value in gradients], tf.cast(losses, tf.float64)
+
+    return gradient
+
+
+def average(replicas: CompiledReplicas, variables: Sequence[Any], buckets: Buckets, due: Any) -> None:
+    """Set each worker's own variables to their means over workers if `due`. Compiled."""
+
+    def averaged() -> Any:
+        means = replicas.means([tf.identity(variable) for variable in variables], buckets)
+        for variable, mean in zip(variables, means, strict=True):
+            variable.assign(mean)
+        return tf.constant(0)
+
+    tf.cond(due, averaged, lambda: tf.constant(0))
+
+
+class TensorFlowTrainer(KerasTrainer):
+    """Model, optimizer and compiled functions of one process; see `Trainer` and `Engine.trainer`."""
+
+    def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
+        group, self._replicas = tensors(joined)
+        self._scale = prepared.scale
+        train = point.train
+        if train.xla and prepared.has_sequences:
+            raise UserError(
+                "xla = false for sequences of different length, since XLA would compile each length",
+                "xla = true",
+                "Remove it, or return sequences of one length from read(data).",
+            )
+        fused = gpu(0) is not None and self._replicas.copies_weights
+        self.loss_scale: LossScale | None = None
+
+        def prepare(optimizer: keras.Optimizer) -> None:
+            take_summed(optimizer)
+            if fused:
+                fuse(optimizer)
+
+        def loss_scale() -> list[keras.Variable]:
+            if train.precision != "mixed_float16":
+                return []
+            self.loss_scale = LossScale()
+            return self.loss_scale.variables
+
+        super().__init__(
+            point,
+            prepared,
+            rates,
+            group,
+            adapt=partial(adapt, replace_layer=replace_layer),
+            make=lambda _: partial(optimizer_of, point, prepare),
+            scope=self._replicas.scope(),
+            extra=loss_scale,
+            halves=point.launch.bucket_size == "auto" and self._replicas.in_halves,
+        )
+        self.share()
+        columns = prepared.columns if prepared.has_sequences and not self._replicas.remote else None
+        compiled = partial(Compiled, columns=columns, call=self._replicas.call)
+        self._train = [
+            compiled(self._train_call(point, phase, buckets), fixed=train.xla)
+            for phase, buckets in zip(self._phases, self._cuts, strict=True)
+        ]
+        self._evaluation = CompiledEvaluation(self.task, self._replicas, scale=self._scale, columns=columns)
+        self._statistics = [compiled(self._statistics_call(phase.frozen)) for phase in self._phases]
+
+    def _train_call(self, point: Point, phase: Phase, buckets: Buckets) -> Callable[[list[Slice]], Any]:
+        """Return a function: slices of a call -> sum of losses in this process; it updates the weights.
+
+        A worker's gradient is that of (sum of its slice's losses) / (samples of the *global* batch). Thus the
+        sum over workers, in `buckets`, is the gradient of the global mean, for slices of any size.
+        """
+        task, replicas, train, loss_scale = self.task, self._replicas, point.train, self.loss_scale
+        trained, local_steps = phase.variables, self.local_steps
+        variables = [variable.value for variable in trained]
+        synchronised = train.sync_batch_norm and bool(self.local)
+        gradient = gradient_of(
+            task,
+            variables,
+            replicas.size,
+            replicas.sync_sum if synchronised else None,
+            scale=self._scale,
+            frozen=phase.frozen,
+            loss_scale=loss_scale,
+        )
+        wire = WIRE[point.launch.compression] if replicas.workers > 1 else None
+        compute = tf.function(gradient, jit_compile=True, autograph=False) if train.xla else gradient
+        if train.accumulate > 1:
+            compute = in_parts(compute, train.accumulate, variables)
+        if wire:
+            compute = rounded(compute, wire)
+
+        def update(gradients: Gradients) -> None:
+            if wire:
+                gradients = [tf.cast(value, v.dtype) for value, v in zip(gradients, variables, strict=True)]
+            if loss_scale:
+                gradients = [value / tf.cast(loss_scale.value, value.dtype) for value in gradients]
+            if task.gradients is not None:
+                gradients = task.gradients(gradients, trained)
+            phase.optimizer.apply(gradients, trained)
+
+        def one(call: list[Slice], index: Any) -> Any:
+            slices = slices_of(call, index, replicas, phase)
+            if local_steps:
+                gradients, losses = compute(slices[0])
+                update([value * replicas.workers for value in gradients])
+                average(replicas, variables, buckets, local_steps.due(slices[0].step))
+                return losses
+            return replicas.step(compute, update, slices, loss_scale, buckets=buckets, together=synchronised)
+
+        def train_call(call: list[Slice]) -> Any:
+            if leaves(call[0].inputs)[0].shape[0] == 1:
+                return one(call, 0)
+            _, losses = tf.while_loop(
+                lambda index, _: index < call[0].steps,
+                lambda index, losses: (index + 1, losses + one(call, index)),
+                (tf.constant(0), tf.constant(0.0, tf.float64)),
+                parallel_iterations=1,
+            )
+            return losses
+
+        return train_call
+
+    def _statistics_call(self, frozen: Sequence[str]) -> Callable[[list[Slice]], Any]:
+        """Return a function: slices of a step -> the sums of `Trainer.statistics` without `frozen` layers."""
+        model, norms, replicas, scale = self.task.model, self.norms, self._replicas, self._scale
+
+        def of_slice(part: Slice) -> list[Any]:
+            part = part.mapped(itemgetter(0))
+            inputs = scaled_inputs(replicas.read(part, training=False).inputs, scale)
+            real = tf.cast(part.count > 0, tf.float64)
+            with kept(model, frozen), collecting(tf.compat.v1.get_default_graph()) as moments:
+                model(inputs, training=False)
+            return [real * value for value in moments.sums(norms)]
+
+        return lambda call: replicas.total(of_slice, call)
+
+    def stage(self, part: Slice, device: int) -> Slice:
+        return stage(part, device)
+
+    def train(self, call: Call) -> SupportsFloat:
+        self.enter(call[0].step)
+        with explained():
+            losses: SupportsFloat = self._train[self._phase](call)
+        return losses
+
+    def evaluate(self, call: Call) -> list[Any]:
+        with explained():
+            return super().evaluate(call)
+
+    def statistics(self, call: Call) -> list[NDArray[np.float64]]:
+        with explained():
+            compute = self._statistics[self._phase]
+            return self._replicas.arrays(compute(call))
+
+    def values(self) -> Values:
+        return Values([variable.value.numpy() for variable in self._common], self._copies(self.own))
+
+    def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
+        return [np.stack(self._replicas.copies(variable.value)) for variable in variables]
+
+    def assign(self, values: Values) -> None:
+        for variable, value in zip(self._common, values.common, strict=True):
+            variable.value.assign(typed(value, variable.dtype))
+        self._assign_copies(self.own, values.own)
+
+    def _assign_copies(self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]) -> None:
+        for variable, rows in zip(variables, copies, strict=True):
+            for part, row in zip(self._replicas.parts(variable.value), rows, strict=True):
+                part.assign(typed(row, variable.dtype))
+
+    def average(self) -> None:
+        self._replicas.average([variable.value for variable in self.local])
+
+    def share(self) -> None:
+        share_values(self._group, [variable.value for variable in self._all])
+
+    def weights(self) -> list[list[NDArray[Any]]]:
+        weights = (*self.task.model.weights, *self.task.weights)
+        copies = [self._replicas.copies(weight.value) for weight in weights]
+        return [list(copy) for copy in zip(*copies, strict=True)]
+
+
+class CompiledEvaluation(Evaluation):
+    """See `Evaluation`.
+
+    Args:
+        task: Model, loss and metrics.
+        replicas: The devices that evaluate.
+        scale: Maps stored inputs to [0, 1]; with None inputs are not scaled.
+        columns: Describes inputs and targets if some are sequences of different length.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        replicas: CompiledReplicas,
+        *,
+        scale: float | None,
+        columns: tuple[Described, Described] | None = None,
+    ) -> None:
+        super().__init__(task)
+
+        def of_slice(part: Slice) -> list[Any]:
+            part = part.mapped(itemgetter(0))
+            inputs, targets, *_ = replicas.read(part, training=False)
+            targets = in_floatx(targets) if scale is None else targets
+            real = tf.cast(part.count > 0, tf.float64)
+            total, *states = (real * added for added in self.added(scaled_inputs(inputs, scale), targets))
+            return [total, tf.cast(part.count, tf.float64), *states]
+
+        self._arrays = replicas.arrays
+        self._compute = Compiled(
+            lambda call: replicas.total(of_slice, call), columns=columns, call=replicas.call
+        )
+
+    def sums(self, call: Call) -> list[NDArray[np.float64]]:
+        return self._arrays(self._compute(call))

@@ -1,0 +1,361 @@
+"""Properties of TensorFlow and its strategies that are known without importing TensorFlow."""
+
+import importlib.util
+import json
+import os
+import shlex
+import sys
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+from scalestudy.cluster.resolve import PROXIES
+from scalestudy.engines.tensorflow import installation
+from scalestudy.engines.tensorflow.installation import explained, gpu_log
+from scalestudy.plugins.engines import Collective, EngineTraits, Process, Requirement, StrategyLibrary
+from scalestudy.plugins.strategies import Rendezvous, Traits
+from scalestudy.util.errors import UserError
+
+TF_CONFIG = "TF_CONFIG"
+TYPES = {"worker": "worker", "parameter-server": "ps", "coordinator": "chief"}
+"""TensorFlow's names of the roles of processes."""
+
+
+def tf_config(process: Process) -> str:
+    """Return TF_CONFIG for one process; the k-th process on a host, from 0, listens on `port + k`.
+
+    Raises:
+        UserError: If there is no port or a host is unknown.
+    """
+    hosts, port, rank = process.hosts, process.port, process.rank
+    if port is None or not all(hosts):
+        raise UserError(
+            "the host and the port of every worker, which multi-worker training needs",
+            f"hosts {list(hosts)}, port {port} (from {process.source})",
+            "Start it with `scalestudy run`, or with a launcher that names its hosts.",
+        )
+    cluster: dict[str, list[str]] = {}
+    roles = process.roles or ("worker",) * len(hosts)
+    for other, role in enumerate(roles):
+        if other == rank:
+            task = {"type": TYPES[role], "index": len(cluster.get(TYPES[role], ()))}
+        cluster.setdefault(TYPES[role], []).append(
+            f"{hosts[other]}:{port + hosts[:other].count(hosts[other])}"
+        )
+    return json.dumps({"cluster": cluster, "task": task})
+
+
+NAME = "tensorflow"
+PACKAGE = "scalestudy.engines.tensorflow"
+LIBTPU = "libtpu"
+"""The TPU driver, a package in cloud images."""
+BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True)
+"""TensorFlow's gRPC server listens on all interfaces, without authentication and without a setting for it."""
+BY_HOROVOD = Rendezvous("horovod", secret=True, launcher="horovodrun")
+"""Its rendezvous requires the run's secret and listens on one interface if the host's name determines it.
+Gloo's data connections use one interface, without authentication."""
+
+SINGLE = Traits(
+    "single",
+    "one worker, alone",
+    NAME,
+    most_workers=1,
+    plain=True,
+    accumulates=True,
+    join=f"{PACKAGE}.replicas:join_single",
+    mark=("#6E7781", "diamond"),
+)
+NATIVE = Traits(
+    "native",
+    "TensorFlow's own: single, mirrored or multiworker, as the workers ask for",
+    NAME,
+    plain=True,
+    spans_nodes=True,
+    stands_for=("single", "mirrored", "multiworker"),
+    summed_by="TensorFlow: rings or NCCL",
+    mark=("#0072B2", "circle"),
+)
+MIRRORED = Traits(
+    "mirrored",
+    "TensorFlow's MirroredStrategy: the devices of one node, in one process",
+    NAME,
+    devices="per-worker",
+    accumulates=True,
+    compressions=("fp16", "bf16"),
+    join=f"{PACKAGE}.distribute:join_mirrored",
+    aliases=("mirroredstrategy",),
+    summed_by="TensorFlow: rings in memory, or NCCL",
+    mark=("#009E73", "square"),
+)
+CENTRAL_STORAGE = Traits(
+    "central-storage",
+    "TensorFlow's CentralStorageStrategy: the devices of one node, variables on its CPU",
+    NAME,
+    devices="per-worker",
+    join=f"{PACKAGE}.distribute:join_central",
+    xla=False,
+    aliases=("centralstorage", "centralstoragestrategy"),
+    summed_by="TensorFlow: copies to the CPU",
+    mark=("#9900FF", "triangle-left"),
+)
+TPU = Traits(
+    "tpu",
+    "TensorFlow's TPUStrategy: the cores of a TPU host, in one process",
+    NAME,
+    devices="per-worker",
+    library=LIBTPU,
+    join=f"{PACKAGE}.distribute:join_tpu",
+    aliases=("tpustrategy",),
+    summed_by="TensorFlow: the TPU's own links",
+    mark=("#AACC77", "arrow"),
+)
+MULTIWORKER = Traits(
+    "multiworker",
+    "TensorFlow's MultiWorkerMirroredStrategy: a process for each worker",
+    NAME,
+    processes="per-worker",
+    spans_nodes=True,
+    rendezvous=BY_TF_CONFIG,
+    accumulates=True,
+    averages_weights=True,
+    compressions=("fp16", "bf16"),
+    join=f"{PACKAGE}.distribute:join_multiworker",
+    aliases=("mwms", "multiworkermirrored"),
+    summed_by="TensorFlow: rings by gRPC, or NCCL",
+    mark=("#CC79A7", "triangle-up"),
+)
+HOROVOD = Traits(
+    "horovod",
+    "Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI",
+    NAME,
+    processes="per-worker",
+    spans_nodes=True,
+    rendezvous=BY_HOROVOD,
+    library="horovod",
+    accumulates=True,
+    averages_weights=True,
+    compressions=("fp16",),  # 0.28 has no sum of bfloat16 for TensorFlow
+    join=f"{PACKAGE}.horovod:join",
+    aliases=("hvd",),
+    summed_by="Horovod: Gloo, NCCL or MPI",
+    mark=("#D55E00", "triangle-down"),
+)
+VIRTUAL = Traits(
+    "virtual",
+    "any number of workers, computed one after another on one device",
+    NAME,
+    timed=False,
+    accumulates=True,
+    join=f"{PACKAGE}.replicas:join_virtual",
+    mark=("#E69F00", "cross"),
+)
+
+HEXAGON = "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z"  # Vega has no more names
+PARAMETER_SERVER = Traits(
+    "parameter-server",
+    "TensorFlow's ParameterServerStrategy: each worker updates a server's weights by itself",
+    NAME,
+    processes="per-worker",
+    spans_nodes=True,
+    synchronous=False,
+    xla=False,
+    roles=("parameter-server", "coordinator"),
+    rendezvous=BY_TF_CONFIG,
+    join=f"{PACKAGE}.parameter_server:join",
+    serve=f"{PACKAGE}.parameter_server:serve",
+    aliases=("parameterserver", "parameterserverstrategy"),
+    summed_by="TensorFlow: gRPC to a server",
+    mark=("#331199", HEXAGON),
+)
+
+TCP = "See that the run's ports are open between these hosts, and that no proxy is set."
+NCCL = "Try NCCL_SOCKET_IFNAME=IFACE, NCCL_IB_DISABLE=1 and NCCL_DEBUG=INFO (env in the site profile)."
+
+
+class TensorFlowTraits(EngineTraits):
+    """The traits of TensorFlow."""
+
+    name = NAME
+    label = "TensorFlow"
+    implementation = f"{PACKAGE}.tensorflow_engine:ENGINE"
+    strategies = (
+        SINGLE,
+        NATIVE,
+        MIRRORED,
+        CENTRAL_STORAGE,
+        MULTIWORKER,
+        PARAMETER_SERVER,
+        TPU,
+        HOROVOD,
+        VIRTUAL,
+    )
+    default_strategy = NATIVE.name
+    across = MULTIWORKER.name
+    model_suffixes = (".keras",)
+    export_forms = MappingProxyType({"keras": ".keras", "savedmodel": "", "onnx": ".onnx"})
+    requirements = (
+        Requirement("TensorFlow", ("tensorflow", "tensorflow-cpu"), ">=2.21,<2.22"),
+        Requirement("Keras", ("keras",), ">=3.12,<4"),
+    )
+    gpu_extra = "gpu"
+    install = "In the project's folder, run `pip install '.[cpu]'` or `pip install '.[gpu]'`."
+    libraries = (
+        StrategyLibrary(
+            "horovod",
+            "Horovod",
+            "==0.28.*",
+            "Build it against this TensorFlow (environments/build-horovod.sh).",
+            "Build it with HOROVOD_WITH_GLOO=1.",
+            "Build it with HOROVOD_GPU_OPERATIONS=NCCL; without NCCL, sums pass through the CPUs.",
+        ),
+    )
+    collectives = (
+        Collective("ring", "TensorFlow RING", MULTIWORKER, TCP, communication="ring"),
+        Collective("auto", "TensorFlow AUTO", MULTIWORKER, TCP, communication="auto", spare=True),
+        Collective(
+            "nccl",
+            "TensorFlow NCCL",
+            MULTIWORKER,
+            NCCL,
+            communication="nccl",
+            device="gpu",
+            also=("auto",),
+        ),
+        Collective(
+            "horovod-gloo",
+            "Horovod Gloo",
+            HOROVOD,
+            "Try HOROVOD_GLOO_IFACE=IFACE (env in the site profile).",
+            device="cpu",
+            built_with=("gloo",),
+        ),
+        Collective(
+            "horovod-nccl",
+            "Horovod NCCL",
+            HOROVOD,
+            NCCL,
+            device="gpu",
+            built_with=("gloo", "nccl"),
+        ),
+        Collective(
+            "horovod-mpi",
+            "Horovod MPI",
+            HOROVOD,
+            "Try HOROVOD_CONTROLLER=gloo (env in the site profile), with a Horovod that has Gloo.",
+            built_with=("mpi",),
+            launcher="openmpi",
+        ),
+    )
+    variables = (
+        "HOROVOD_AUTOTUNE",
+        "HOROVOD_CACHE_CAPACITY",
+        "HOROVOD_CONTROLLER",
+        "HOROVOD_CPU_OPERATIONS",
+        "HOROVOD_CROSS_RANK",
+        "HOROVOD_CROSS_SIZE",
+        "HOROVOD_CYCLE_TIME",
+        "HOROVOD_DISABLE_GROUP_FUSION",
+        "HOROVOD_FUSION_THRESHOLD",
+        "HOROVOD_GLOO_IFACE",
+        "HOROVOD_GLOO_TIMEOUT_SECONDS",
+        "HOROVOD_GPU_OPERATIONS",
+        "HOROVOD_HIERARCHICAL_ALLGATHER",
+        "HOROVOD_HIERARCHICAL_ALLREDUCE",
+        "HOROVOD_HOSTNAME",
+        "HOROVOD_LOCAL_RANK",
+        "HOROVOD_LOCAL_SIZE",
+        "HOROVOD_LOG_LEVEL",
+        "HOROVOD_NUM_NCCL_STREAMS",
+        "HOROVOD_RANK",
+        "HOROVOD_SIZE",
+        "HOROVOD_STALL_CHECK_TIME_SECONDS",
+        "HOROVOD_THREAD_AFFINITY",
+        "KERAS_BACKEND",
+        "KERAS_HOME",
+        "TF_AUTOTUNE_THRESHOLD",
+        "TF_CONFIG",
+        "TF_CPP_MAX_VLOG_LEVEL",
+        "TF_CPP_MIN_LOG_LEVEL",
+        "TF_CUDNN_DETERMINISTIC",
+        "TF_CUDNN_USE_AUTOTUNE",
+        "TF_CUDNN_USE_FRONTEND",
+        "TF_DETERMINISTIC_OPS",
+        "TF_ENABLE_ONEDNN_OPTS",
+        "TF_FORCE_GPU_ALLOW_GROWTH",
+        "TF_GPU_ALLOCATOR",
+        "TF_GPU_THREAD_COUNT",
+        "TF_GPU_THREAD_MODE",
+        "TF_NUM_INTEROP_THREADS",
+        "TF_NUM_INTRAOP_THREADS",
+        "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT",
+        "TF_XLA_FLAGS",
+        "XLA_FLAGS",
+    )
+    trial_module = f"{PACKAGE}.tensorflow_trial"
+    unused = ("sklearn",)
+    """Packages hidden while Keras is imported. It imports scikit-learn, if installed, for wrappers that no
+    worker needs: hundreds of files, and a fifth of the CPU time of the import."""
+
+    def environment(
+        self,
+        variables: Mapping[str, str],
+        *,
+        gpus: bool,
+        rendezvous: Rendezvous | None = None,
+        process: Process | None = None,
+        quiet: bool = False,
+    ) -> Mapping[str, str | None]:
+        """Set log levels, Keras's backend, GPU options and TF_CONFIG; see `EngineTraits.environment`."""
+        level = "2" if quiet else "1"  # errors only, or errors and warnings
+        changes: dict[str, str | None] = {
+            "KERAS_BACKEND": "tensorflow",
+            "TF_CPP_MIN_LOG_LEVEL": variables.get("TF_CPP_MIN_LOG_LEVEL", level),
+            TF_CONFIG: None,
+        }
+        if gpus:
+            changes |= {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_GPU_THREAD_MODE": "gpu_private"}
+        if rendezvous == BY_TF_CONFIG and process is not None:
+            changes |= dict.fromkeys(PROXIES)  # gRPC would send the workers' traffic to the proxy
+            changes[TF_CONFIG] = tf_config(process)
+        return changes
+
+    def missing_software(self, libraries: Collection[str] = ()) -> UserError | None:
+        if importlib.util.find_spec("tensorflow") is None:
+            return UserError(
+                "TensorFlow in this environment",
+                f"none in {sys.prefix}",
+                self.install,
+            )
+        if "horovod" in libraries and installation.library_file() is None:
+            return UserError(
+                "Horovod, which the horovod strategy needs",
+                "a Horovod that was built without TensorFlow"
+                if importlib.util.find_spec("horovod")
+                else f"none in {sys.prefix}",
+                "Build it into this environment, in the project's folder (needs a C++ compiler and cmake): "
+                f"environments/build-horovod.sh {shlex.quote(sys.prefix)}",
+            )
+        if LIBTPU in libraries and importlib.util.find_spec(LIBTPU) is None:
+            return UserError(
+                "a TPU, which the tpu strategy needs",
+                "none: libtpu, its driver, is missing",
+                "Run it on a TPU host with its TensorFlow, or use another strategy: "
+                "`scalestudy check --strategies` lists them.",
+            )
+        return None
+
+    def weights_folder(self, variables: Mapping[str, str]) -> str:
+        return variables.get("KERAS_HOME", os.path.expanduser("~/.keras"))
+
+    @property
+    def built(self) -> str:
+        return "horovod"
+
+    def build_id(self) -> str:
+        """Identify Horovod's build, since builds with Gloo, MPI or NCCL have the same version."""
+        return installation.wheel() or installation.digest()
+
+    def why_no_gpus(self, variables: Mapping[str, str]) -> tuple[str, str] | None:
+        return explained(gpu_log(variables))
+
+
+ENGINE: EngineTraits = TensorFlowTraits()

@@ -1,0 +1,279 @@
+"""PyTorch as an engine: setting up a worker process, and the parts that a run uses."""
+
+import ctypes
+import functools
+import importlib.util
+import json
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.config.point import Point
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.group import Joined
+from scalestudy.engines.interface import Engine, StepTrial
+from scalestudy.engines.keras.arithmetic import OVERRIDE, begin, refuse_other_arithmetic
+from scalestudy.engines.keras.inference import KerasInference, built_module, open_inference
+from scalestudy.engines.keras.model_files import export_model, load_model, written_whole
+from scalestudy.engines.keras.private import (
+    draw_by,
+    forbid_downloads,
+    fuse_bias,
+    keep_layout,
+    keep_wide_types,
+    losses_by_logits,
+    without_tensorflow,
+)
+from scalestudy.engines.torch.philox import normal, truncated_normal, uniform
+from scalestudy.engines.torch.torch_group import without_exchange
+from scalestudy.engines.torch.torch_trainer import TorchTrainer
+from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
+from scalestudy.store.model_record import EMBEDDED, ModelRecord
+from scalestudy.tasks.module import ModuleModel
+from scalestudy.util.errors import UserError
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Parameters of glibc's `mallopt` (malloc.h)."""
+
+
+class Torch:
+    """The PyTorch engine; see `Engine`."""
+
+    def set_up(self, point: Point, *, threads: int, device: str) -> None:
+        """Set threads, determinism, seeds and precision, and forbid downloads in workers."""
+        precision = point.train.precision
+        capability = None
+        if device == "gpu" and (names := self.devices(device)):
+            capability = torch.cuda.get_device_capability()
+            refuse_other_architectures(names[0], capability, torch.cuda.get_arch_list())
+        refuse_other_arithmetic(precision, device, capability, os.environ.get(OVERRIDE))
+        self._device = "cuda:0" if device == "gpu" else "cpu"
+        set_up(threads=threads, deterministic=point.train.deterministic, tf32=precision == "tf32")
+        if device == "cpu":
+            keep_memory()
+        as_on_tensorflow()
+        begin(point.seed, precision)
+        forbid_downloads()
+
+    def devices(self, device: str) -> list[str]:
+        if device == "cpu":
+            return ["cpu"]
+        return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+
+    def why_missing(self) -> Reason:
+        return why_not_listed(Build(f"PyTorch {torch.__version__}", torch.version.cuda), None)
+
+    def build_record(self) -> dict[str, Any]:
+        cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
+        return {"torch": {"cuda_version": torch.version.cuda, "cudnn_version": cudnn}}
+
+    def gpu_memory(self, device: str) -> list[tuple[int | None, int | None]]:
+        if device == "cpu":
+            return []
+        gpus = range(torch.cuda.device_count())
+        return [(torch.cuda.max_memory_allocated(gpu), torch.cuda.max_memory_reserved(gpu)) for gpu in gpus]
+
+    def trainer(
+        self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined
+    ) -> TorchTrainer:
+        return TorchTrainer(point, prepared, rates, joined, self._device)
+
+    def without_exchange(self, joined: Joined) -> Joined:
+        return without_exchange(joined)
+
+    def inference(self, path: str, record: ModelRecord) -> KerasInference:
+        return open_inference(path, record, torch.no_grad())
+
+    def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
+        if path.endswith(".pt") == (form == "keras"):
+            raise UserError(
+                "--format pt2 or onnx for a PyTorch module, keras for a Keras model",
+                repr(form),
+                "Choose another --format.",
+            )
+        if form == "keras":
+            export_model(load_model(path, record.task), record, out, form)
+        else:
+            export_module(built_module(path, record).model, record, out, form)
+
+    def try_step(
+        self,
+        compute: Callable[[], tuple[Any, Any]],
+        variables: Sequence[Any],
+        change: Callable[[list[Any]], None],
+    ) -> StepTrial:
+        values = [variable.value for variable in variables]
+        objective, losses = compute()
+        gradients: Sequence[Any] = [None] * len(values)
+        if objective.requires_grad:
+            gradients = torch.autograd.grad(objective, values, allow_unused=True, retain_graph=True)
+        known = {id(value) for value in values}
+        strays = [value for value in _leaves(objective) if id(value) not in known]
+        change(
+            [
+                torch.zeros_like(value) if gradient is None else gradient
+                for gradient, value in zip(gradients, values, strict=True)
+            ]
+        )
+        return StepTrial(
+            losses.detach().cpu().float().numpy(),
+            [gradient is not None for gradient in gradients],
+            f"a parameter of shape {list(strays[0].shape)}" if strays else None,
+        )
+
+    def script_session(
+        self, strategy: str, placement: Placement, *, workers: int, device: str, threads: int
+    ) -> Any:
+        raise UserError(
+            "a script that trains with Keras's fit on TensorFlow",
+            "one on PyTorch",
+            "Write a loop over epochs and batches, as in docs/guides/script.md.",
+        )
+
+
+def refuse_other_architectures(name: str, capability: tuple[int, int], architectures: Sequence[str]) -> None:
+    """Reject the GPU `name`, of this compute capability, if PyTorch was built without code for it.
+
+    `architectures` is `torch.cuda.get_arch_list()`. Code of `sm_XY` runs on GPUs of the same major version
+    and this or a later minor one, `sm_XYa` on exactly X.Y; the driver compiles `compute_XY` for later ones.
+
+    Raises:
+        UserError: No entry fits.
+    """
+    for architecture in architectures:
+        kind, _, number = architecture.partition("_")
+        digits = number.rstrip("af")
+        built = (int(digits[:-1]), int(digits[-1])) if digits else (0, 0)
+        same = built == capability if number.endswith("a") else built[0] == capability[0]
+        if built <= capability and (kind == "compute" or (kind == "sm" and same)):
+            return
+    raise UserError(
+        f"a PyTorch with code for {name} (compute capability {capability[0]}.{capability[1]})",
+        f"PyTorch {torch.__version__} with code for {', '.join(architectures)}",
+        "Install another build in the environment (for GPUs before Turing, one for CUDA 12.6), or set "
+        'device = "cpu".',
+    )
+
+
+def set_up(*, threads: int, deterministic: bool, tf32: bool) -> None:
+    """Set threads per operation, determinism, and whether GPUs may multiply in TensorFloat-32."""
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(deterministic)
+    deterministic_mode: Any = torch.utils.deterministic
+    deterministic_mode.fill_uninitialized_memory = False  # costs time; no uninitialised memory is read
+    torch.backends.cudnn.benchmark = not deterministic
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = tf32
+
+
+def keep_memory() -> None:
+    """Let glibc keep up to 1 GiB of freed memory, in blocks of up to 32 MiB (its maximum), for the next step.
+
+    By default it returns large tensors to the system, which must zero their pages again in the next step.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None and not any(name.startswith("MALLOC_") for name in os.environ):
+        mallopt(M_MMAP_THRESHOLD, 2**25)
+        mallopt(M_TRIM_THRESHOLD, 2**30)
+
+
+@functools.cache
+def as_on_tensorflow() -> None:
+    """Patch Keras, once per process, to compute the same on PyTorch as on TensorFlow."""
+    without_tensorflow()
+    keep_wide_types()
+    keep_layout()
+    fuse_bias()
+    losses_by_logits()
+    draw_by({"uniform": uniform, "normal": normal, "truncated_normal": truncated_normal})
+
+
+def _leaves(tensor: Any) -> list[Any]:
+    nodes, seen, leaves = [tensor.grad_fn], set[Any](), []
+    while nodes:
+        node = nodes.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            leaves.append(node.variable)
+        nodes += [following for following, _ in node.next_functions]
+    return leaves
+
+
+ENGINE: Engine = Torch()
+
+
+ROWS = 2
+"""Samples of the example batch for tracing; with one sample, the batch size would be taken as fixed."""
+
+
+class Scaled(nn.Module):
+    """A module preceded by the scaling of stored inputs to [0, 1]."""
+
+    def __init__(self, module: nn.Module, scale: float, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.module, self.scale, self.dtype = module, scale, dtype
+
+    def forward(self, image: Any) -> Any:
+        """Return the outputs for stored inputs `image` [B, C, H, W]."""
+        return self.module(image.to(self.dtype) * self.scale)
+
+
+def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) -> None:
+    """Export a module with inputs [B, C, H, W] and batches of any size; its outputs are unchanged.
+
+    Args:
+        model: The model that the task builds, with its weights.
+        record: The model's record; see `Engine.export`.
+        out: File to write.
+        form: "pt2" (torch.export) or "onnx".
+
+    Raises:
+        UserError: If it cannot be written in this form.
+    """
+    module, text = model.module.cpu().eval(), record.model_dump_json(indent=1)
+    dtype = next(module.parameters()).dtype
+    height, width, channels = record.input_shape
+    module = Scaled(module, record.scale, dtype).eval()
+    image = torch.zeros(ROWS, channels, height, width, dtype=getattr(torch, record.dtype))
+    with written_whole(out, form) as half, torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tracing warns of branches on sizes, which are those of the record
+        if form == "pt2":
+            batch = torch.export.Dim("batch", min=1)
+            program = torch.export.export(module, (image,), dynamic_shapes=({0: batch},))
+            torch.export.save(program, half, extra_files={EMBEDDED: text})
+        else:
+            _write_onnx(module, image, half, text)
+
+
+def _write_onnx(module: nn.Module, image: Any, path: Path, text: str) -> None:
+    if importlib.util.find_spec("onnx") is None:
+        raise UserError(
+            "the package that writes ONNX",
+            "no onnx in this environment",
+            "Install it beside Scalestudy: pip install 'scalestudy[onnx]'; or choose --format pt2.",
+        )
+    import onnx
+
+    axes = {"image": {0: "batch"}, "output": {0: "batch"}}
+    torch.onnx.export(
+        module,
+        (image,),
+        str(path),
+        dynamo=False,
+        dynamic_axes=axes,
+        input_names=["image"],
+        output_names=["output"],
+    )
+    made: Any = onnx.load(path)
+    values = {"scalestudy": text, "class_names": json.dumps(json.loads(text)["class_names"])}
+    onnx.helper.set_model_props(made, values)
+    onnx.save(made, path)

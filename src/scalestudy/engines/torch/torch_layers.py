@@ -1,0 +1,296 @@
+"""Keras layers and PyTorch modules whose statistics are the same for any division of a batch into slices."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import keras
+import torch
+import torch.distributed as dist
+from keras import layers
+from torch import nn
+from torch.nn.modules import _functions
+
+from scalestudy.data.samples import Slice
+from scalestudy.engines.keras.adapt import adapt
+from scalestudy.engines.keras.layer_context import Working, collected, current
+from scalestudy.tasks.module import ModuleModel
+from scalestudy.util.errors import UserError
+
+WIDE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+"""Types in which statistics are computed; for other types, the type itself."""
+NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+
+
+class TorchBatchNorm(layers.BatchNormalization):
+    """Keras's batch normalisation (last axis), with statistics per worker or over the global batch.
+
+    Per worker, it normalises with the statistics of the worker's own slice. Synchronised, it sums counts,
+    values and squares over all workers, so uneven slices are exact. The moving statistics (with the biased
+    variance, as in Keras) are updated by the mean of the workers' statistics, weighted by their samples.
+    Each worker adds its own part, so the mean over workers, computed before evaluation and saving, is exact.
+    """
+
+    keeps_statistics = True
+
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        """Normalise `inputs` (shape [B, ..., C])."""
+        if mask is not None:
+            raise NotImplementedError("Expected no mask. Received: a mask. Normalise before masking.")
+        worker, moments = current(), collected()
+        dtype = WIDE.get(inputs.dtype, inputs.dtype)
+        x = inputs.movedim(-1, 1)  # a view, in PyTorch's channels_last layout
+        gamma = self.gamma.value.to(dtype) if self.scale else x.new_ones(x.shape[1], dtype=dtype)
+        beta = self.beta.value.to(dtype) if self.center else x.new_zeros(x.shape[1], dtype=dtype)
+        learns = (training or moments) and self.trainable
+        if learns and worker is not None and worker.sync_sum is not None:
+            out, mean, variance = normalised_over_workers(
+                x, gamma, beta, self.moving_mean.value, self.epsilon, worker, biased=True
+            )
+            self._move(mean, variance, worker, shared=True)
+        elif learns:
+            out, mean, variance = normalised_over_slice(x, gamma, beta, self.epsilon)
+            if moments:
+                moments.add(self, x.numel() // x.shape[1], mean, variance)
+            else:
+                self._move(mean, variance, worker)
+        else:
+            known = self.moving_mean.value.to(dtype), self.moving_variance.value.to(dtype)
+            out = torch.batch_norm(x, gamma, beta, *known, False, 0.0, self.epsilon, True)
+        return out.movedim(1, -1).to(inputs.dtype)
+
+    @torch.no_grad()
+    def _move(self, mean: Any, variance: Any, worker: Working | None, shared: bool = False) -> None:
+        keep, add = self.momentum, 1 - self.momentum
+        if worker is not None and not shared:
+            add *= worker.share
+            keep = keep if worker.slice.first else 1.0
+        for variable, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
+            variable.value.mul_(keep).add_(value.to(variable.value.dtype), alpha=add)
+
+
+def normalised_over_slice(x: Any, weight: Any, bias: Any, epsilon: float) -> tuple[Any, Any, Any]:
+    """Return `x` (shape [B, C, ...]) normalised by its own mean and biased variance, and both statistics."""
+    count, dtype = x.numel() // x.shape[1], WIDE.get(x.dtype, x.dtype)
+    mean, variance = (torch.zeros(x.shape[1], dtype=dtype, device=x.device) for _ in range(2))
+    # With a momentum of 1, the moving statistics are those of the slice. PyTorch computes the unbiased
+    # variance, which is undefined for a single value.
+    out = torch.batch_norm(x, weight, bias, mean, variance, True, 1.0, epsilon, True)
+    return out, mean, variance * ((count - 1) / count) if count > 1 else torch.zeros_like(variance)
+
+
+def normalised_over_workers(
+    x: Any, weight: Any, bias: Any, about: Any, epsilon: float, worker: Working, *, biased: bool = False
+) -> tuple[Any, Any, Any]:
+    """Return `x` (shape [B, C, ...]) normalised over the global batch, and mean and variance of its channels.
+
+    On GPUs these are the kernels of `nn.SyncBatchNorm`. Elsewhere values and squares are summed over workers,
+    centred on the moving mean `about`, which is the same on all of them: without centring, float32 would lose
+    the variance of channels with a large mean. Empty slices, which hold one row of weight 0, do not count.
+    """
+    assert worker.sync_sum is not None
+    dtype, real = WIDE.get(x.dtype, x.dtype), worker.slice.count > 0
+    count = worker.slice.total * math.prod(x.shape[2:])
+    if x.is_cuda and dist.is_initialized():
+        mean, variance = (torch.zeros(x.shape[1], dtype=dtype, device=x.device) for _ in range(2))
+        out: Any = _functions.SyncBatchNorm.apply(  # type: ignore[no-untyped-call]
+            x if real else x[:0],
+            weight,
+            bias,
+            mean,
+            variance,
+            epsilon,
+            1.0,
+            dist.group.WORLD,
+            dist.get_world_size(),
+        )
+        out = out if real else x * 0 + out.sum()
+        return out, mean, variance * ((count - 1) / count) if biased else variance
+    centre = about.detach().to(dtype)
+    shape, axes = [1, -1] + [1] * (x.ndim - 2), [axis for axis in range(x.ndim) if axis != 1]
+    centred = x.to(dtype) - centre.view(shape)
+    sums = torch.cat([centred.sum(axes), centred.square().sum(axes)]) * float(real) / count
+    offset, square = worker.sync_sum(sums).split(x.shape[1])
+    mean, variance = offset + centre, torch.clamp(square - offset.square(), min=0)
+    slope = torch.rsqrt(variance + epsilon) if weight is None else weight * torch.rsqrt(variance + epsilon)
+    shift = -offset * slope if bias is None else bias - offset * slope
+    out = (centred * slope.view(shape) + shift.view(shape)).to(x.dtype)
+    return out, mean, variance if biased else variance * (count / max(count - 1, 1))
+
+
+def replace_layer(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
+    """See `ReplaceLayer`."""
+    layer.__class__ = TorchBatchNorm
+
+
+class ModuleBatchNorm(nn.BatchNorm2d):
+    """PyTorch's batch normalisation, with statistics per worker or over the global batch.
+
+    Unlike PyTorch's, it accepts a slice with a single value per channel, whose variance is 0.
+    """
+
+    keeps_statistics, over_workers, frozen = True, False, False
+
+    def _check_input_dim(self, input: Any) -> None:
+        """Accept any number of axes, because this class replaces BatchNorm1d, 2d and 3d."""
+
+    def forward(self, input: Any) -> Any:
+        """Normalise `input` (shape [B, C, ...])."""
+        if not self.training and not self.frozen and (moments := collected()) is not None:
+            out, mean, variance = normalised_over_slice(input, self.weight, self.bias, self.eps)
+            moments.add(self, input.numel() // input.shape[1], mean, variance)
+            return out
+        worker = current() if self.over_workers and self.training else None
+        if worker is not None and worker.sync_sum is not None:
+            out, mean, variance = normalised_over_workers(
+                input, self.weight, self.bias, self.running_mean, self.eps, worker
+            )
+        elif self.training and input.numel() == input.shape[1]:
+            out, mean, variance = normalised_over_slice(input, self.weight, self.bias, self.eps)
+        else:
+            return super().forward(input)
+        self._move(mean, variance)
+        return out
+
+    @torch.no_grad()
+    def _move(self, mean: Any, variance: Any) -> None:
+        assert self.num_batches_tracked is not None
+        self.num_batches_tracked.add_(1)
+        weight = 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        for statistic, value in ((self.running_mean, mean), (self.running_var, variance)):
+            assert statistic is not None
+            statistic.lerp_(value.to(statistic.dtype), weight)
+
+
+def batch_norms(module: nn.Module) -> list[Any]:
+    """Return the layers of a module that move running statistics now, after `adapt_module`."""
+    return [layer for layer in module.modules() if isinstance(layer, ModuleBatchNorm) and not layer.frozen]
+
+
+def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> list[str]:
+    """Replace the layers of a Keras model or module whose behaviour would depend on the number of workers.
+
+    Dropout and other noise stay the framework's: they draw from PyTorch's generator, which gets a seed of the
+    step and the worker's slice before each forward pass.
+
+    Returns:
+        Always [].
+
+    Raises:
+        UserError: If a layer cannot be used with several workers.
+    """
+    if isinstance(model, ModuleModel):
+        adapt_module(model, sync_batch_norm=sync_batch_norm)
+    else:
+        adapt(model, replace_layer, seed=seed, sync_batch_norm=sync_batch_norm, noise=False)
+    return []
+
+
+def adapt_module(model: ModuleModel, *, sync_batch_norm: bool) -> None:
+    """Replace the batch normalisation of a module in place; see `adapt_model`."""
+    for path, layer in model.module.named_modules():
+        if not isinstance(layer, NORMS) or not layer.track_running_stats:
+            continue
+        asks = isinstance(layer, nn.SyncBatchNorm) and not sync_batch_norm
+        if type(layer) not in NORMS or asks:
+            raise UserError(
+                "batch normalisation by nn.BatchNorm1d, nn.BatchNorm2d or nn.BatchNorm3d",
+                f"{type(layer).__name__} at {path}",
+                "Replace it by one of these; sync_batch_norm = true under [train] lets it span workers.",
+            )
+        inner = f"{path}." if path else ""
+        names: Any = layer
+        names.moving_mean = model.named[f"{inner}running_mean"]
+        names.moving_variance = model.named[f"{inner}running_var"]
+        layer.__class__ = ModuleBatchNorm
+        names.over_workers = sync_batch_norm
+
+
+class RunningStatistics:
+    """Running statistics of layers that normalise each slice by itself, weighted by its rows.
+
+    `torch.nn` moves them by the momentum m in each forward pass, whatever the number of rows. Here a worker
+    adds its part in proportion to its rows, r ← (1 − m) r + m · share · (statistics of its slice), where
+    shares have the mean 1. The mean over workers then depends on all samples equally.
+
+    Args:
+        layers: The layers.
+        processes: Number of processes.
+    """
+
+    def __init__(self, layers: Sequence[nn.modules.batchnorm._BatchNorm], processes: int) -> None:
+        self._processes = processes
+        self._counts: list[Any] = [layer.num_batches_tracked for layer in layers]
+        self._values: list[Any] = [
+            value for layer in layers for value in (layer.running_mean, layer.running_var)
+        ]
+        self._momenta = [layer.momentum for layer in layers for _ in range(2)]
+
+    @torch.no_grad()
+    def begin(self, part: Slice, slices: int) -> None:
+        """Begin a step that computes the rows `part` of this process in so many slices."""
+        self._rest = 1 - self._processes * part.count / part.total
+        self._active = bool(self._values) and (slices > 1 or self._rest != 0)
+        if self._active:
+            self._before = [value.clone() for value in self._values]
+            self._counted = [count.clone() for count in self._counts]
+            self._sums = [torch.zeros_like(value) for value in self._values]
+
+    @torch.no_grad()
+    def add(self, part: Slice) -> None:
+        """Add what the forward pass of a slice has made of the statistics, and take it back."""
+        if not self._active:
+            return
+        if part.count:
+            share = self._processes * part.count / part.total
+            torch._foreach_add_(self._sums, self._values, alpha=share)
+        torch._foreach_copy_(self._values, self._before)
+        torch._foreach_copy_(self._counts, self._counted)
+
+    @torch.no_grad()
+    def end(self) -> None:
+        """Set the statistics at the end of the step."""
+        if not self._active:
+            return
+        torch._foreach_add_(self._counts, 1)
+        kept = [
+            1 - (1 / float(count) if momentum is None else momentum)
+            for momentum, count in zip(
+                self._momenta, (c for c in self._counts for _ in range(2)), strict=True
+            )
+        ]
+        torch._foreach_mul_(self._before, kept)
+        torch._foreach_add_(self._sums, self._before, alpha=self._rest)
+        torch._foreach_copy_(self._values, self._sums)
+
+
+class SharedBuffers:
+    """Variables that are neither trained nor averaged: all workers have those of the first.
+
+    For workers in processes of their own, DistributedDataParallel broadcasts them before each step. This does
+    the same for workers that a process computes one after another.
+    """
+
+    def __init__(self, variables: Sequence[Any]) -> None:
+        self.variables = variables
+
+    @torch.no_grad()
+    def begin(self) -> None:
+        """Begin a step."""
+        self._before = [variable.value.clone() for variable in self.variables]
+        self._first: list[Any] | None = None
+
+    @torch.no_grad()
+    def next_worker(self) -> None:
+        """End the turn of a worker, and let the next one begin where the first began."""
+        if self._first is None:
+            self._first = [variable.value.clone() for variable in self.variables]
+        for variable, value in zip(self.variables, self._before, strict=True):
+            variable.value.copy_(value)
+
+    @torch.no_grad()
+    def end(self) -> None:
+        """Keep the values of the first worker."""
+        assert self._first is not None
+        for variable, value in zip(self.variables, self._first, strict=True):
+            variable.value.copy_(value)

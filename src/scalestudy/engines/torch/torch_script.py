@@ -1,0 +1,336 @@
+"""Measuring a PyTorch script: exchange of small values between its workers, and the clock of its device.
+
+The script's process groups are not used. Small values go through the store of the processes' rendezvous.
+"""
+
+import contextlib
+import datetime
+import hashlib
+import importlib
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.engines.group import Group, to_json
+from scalestudy.engines.rendezvous import known_address, listening, start_within
+from scalestudy.util.errors import RunError, UserError
+
+
+def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
+    """Return a callback for Lightning's Trainer that measures epochs; see `LoopWorkers`."""
+    older = "pytorch_lightning" in sys.modules and "lightning" not in sys.modules
+    package: Any = importlib.import_module("pytorch_lightning" if older else "lightning.pytorch")
+
+    class LightningEpochs(package.Callback):  # type: ignore[misc]
+        """Report the events of training to `workers`."""
+
+        def on_train_start(self, trainer: Any, module: Any) -> None:
+            workers.begin(trainer.max_epochs, module)
+
+        def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
+            workers.begin_epoch()
+
+        def on_train_batch_end(
+            self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
+        ) -> None:
+            loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+            workers.count(_rows(batch), loss)
+
+        def on_validation_start(self, trainer: Any, module: Any) -> None:
+            if not trainer.sanity_checking:
+                workers.pause()
+
+        def on_validation_end(self, trainer: Any, module: Any) -> None:
+            if trainer.sanity_checking:
+                return
+            _refuse_unknown(quality, trainer.callback_metrics, "Log it with self.log(...)")
+            workers.quality(quality, trainer.callback_metrics[quality], better=better)
+            workers.go_on()
+
+        def on_train_end(self, trainer: Any, module: Any) -> None:
+            workers.end_epoch()
+
+    return LightningEpochs()
+
+
+def transformers_callback(workers: Any, quality: str, better: str | None) -> Any:
+    """Return a callback for the Trainer of transformers that measures epochs; see `LoopWorkers`.
+
+    The Trainer passes no batches to callbacks, so a hook of the model counts their rows and their loss.
+    """
+    package: Any = importlib.import_module("transformers")
+
+    class TransformersEpochs(package.TrainerCallback):  # type: ignore[misc]
+        """Report the events of training to `workers`."""
+
+        def __init__(self) -> None:
+            self._rows = 0
+            self._loss: Any = 0.0
+            self._hook: Any = None
+
+        def on_train_begin(self, args: Any, state: Any, control: Any, model: Any, **_: Any) -> None:
+            self._hook = model.register_forward_hook(self._count, with_kwargs=True)
+            across = workers.size > 1 and getattr(args, "average_tokens_across_devices", False)
+            self._in_parts = across or args.gradient_accumulation_steps > 1
+            workers.begin(math.ceil(state.num_train_epochs), model)
+
+        def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            workers.begin_epoch()
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            workers.count(self._rows, None if self._loss is None else self._loss / self._rows)
+            self._rows, self._loss = 0, 0.0
+
+        def on_prediction_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            workers.pause()
+
+        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any, **_: Any) -> None:
+            _refuse_unknown(quality, metrics, "Return it from compute_metrics")
+            workers.quality(quality, metrics[quality], better=better)
+            workers.go_on()
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            workers.end_epoch()
+            self._hook.remove()
+
+        def _count(self, model: Any, given: Any, named: Any, outputs: Any) -> None:
+            if not model.training:
+                return
+            rows = _rows([*given, *named.values()])
+            loss = outputs.get("loss") if isinstance(outputs, dict) else None
+            self._rows += rows
+            # Given the items of a step in several parts, some models return their part of its mean, others
+            # the mean of their part: the loss of the step is then unknown.
+            unknown = self._in_parts and named.get("num_items_in_batch") is not None
+            if self._loss is not None:
+                self._loss = None if loss is None or unknown else self._loss + loss.detach() * rows
+
+    return TransformersEpochs()
+
+
+def _refuse_unknown(quality: str, metrics: Iterable[str], action: str) -> None:
+    if quality not in metrics:
+        raise UserError(
+            f"a metric {quality!r} of the validation",
+            ", ".join(metrics) or "none",
+            f"{action}, or name another metric in the callback.",
+        )
+
+
+def _rows(batch: Any) -> int:
+    """Return the samples of a batch: the length of its first tensor that has one."""
+    if isinstance(batch, torch.Tensor):
+        return len(batch)
+    for part in batch.values() if isinstance(batch, Mapping) else batch:
+        try:
+            return _rows(part)
+        except TypeError:
+            continue
+    raise TypeError("a batch without a tensor")
+
+
+distributed: Any = torch.distributed  # mypy does not find its store classes
+
+
+class StoreGroup(Group):
+    """The processes of a script, which exchange small values through a TCPStore.
+
+    Anybody who reaches the store can write to it: what is read there must not be able to run code.
+    """
+
+    def __init__(self, placement: Placement) -> None:
+        super().__init__(placement.rank, placement.size)
+        self._store = distributed.PrefixStore("scalestudy", _store(placement))
+        self._used = 0
+
+    def host_sum(self, values: NDArray[Any]) -> NDArray[Any]:
+        rows = [np.frombuffer(row, values.dtype) for row in self._all(values.tobytes())]
+        return np.sum(rows, axis=0, dtype=values.dtype).reshape(values.shape)
+
+    def share_object(self, value: Any) -> Any:
+        key = self._key()
+        if self.rank == 0:
+            self._store.set(key, to_json(value))
+        shared = json.loads(self._read(key))
+        if self._store.add(f"{key}/read", 1) == self.size:
+            self._store.delete_key(key)
+        return shared
+
+    def to_first(self, value: Any) -> list[Any] | None:
+        """Return all JSON values by rank on rank 0, which waits for them; elsewhere None, without waiting."""
+        key = self._key()
+        if self.rank:
+            self._store.set(f"{key}/{self.rank}", json.dumps(value))
+            return None
+        values = [value]
+        for rank in range(1, self.size):
+            values.append(json.loads(self._read(f"{key}/{rank}")))
+            self._store.delete_key(f"{key}/{rank}")
+        return values
+
+    def _all(self, mine: bytes) -> list[bytes]:
+        key = self._key()
+        self._store.set(f"{key}/{self.rank}", mine)
+        rows = [self._read(f"{key}/{rank}") for rank in range(self.size)]
+        if self._store.add(f"{key}/read", 1) == self.size:
+            for rank in range(self.size):
+                self._store.delete_key(f"{key}/{rank}")
+        return rows
+
+    def _key(self) -> str:
+        self._used += 1
+        return str(self._used)
+
+    def _read(self, key: str) -> bytes:
+        try:
+            return bytes(self._store.get(key))
+        except RuntimeError as error:
+            raise RunError(
+                f"all workers of the script at the same point within {start_within():.0f} s",
+                str(error).splitlines()[0],
+                "Call epochs, broadcast and barrier on every worker. See the logs of the others.",
+            ) from error
+
+
+class OneProcess(Group):
+    """A single process."""
+
+    def to_first(self, value: Any) -> list[Any] | None:
+        return [value]
+
+
+def _store(placement: Placement) -> Any:
+    """Return the store of the script's processes, served by torchrun's agent or else by rank 0.
+
+    A later `init_process_group` uses the same server at MASTER_PORT. It listens only on the address of the
+    rendezvous, because a store has no authentication.
+    """
+    assert placement.port is not None
+    host, timeout = os.environ["MASTER_ADDR"], datetime.timedelta(seconds=start_within())
+    agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    if agent or placement.rank:
+        return distributed.TCPStore(host, placement.port, None, False, timeout, wait_for_workers=False)
+    given: dict[str, Any] = {}
+    with contextlib.suppress(OSError):  # the script's process group already runs a server there
+        server = listening(known_address(placement), placement.port)
+        given["master_listen_fd"] = server.detach()
+    return distributed.TCPStore(
+        host, placement.port, None, True, timeout, wait_for_workers=False, multi_tenant=True, **given
+    )
+
+
+class TorchScript:
+    """A process of a PyTorch script that is measured.
+
+    Attributes:
+        group: The script's processes.
+        device: "cpu", or this process's GPU as "cuda:1".
+        threads: Threads per operation of PyTorch.
+
+    Args:
+        placement: Placement of this process; torchrun's variables must be set.
+        gpu: Index of its GPU among the visible GPUs; None on CPUs.
+        alone: Whether it joins no other processes.
+    """
+
+    def __init__(self, placement: Placement, gpu: int | None, *, alone: bool = False) -> None:
+        self.group = OneProcess() if alone or placement.size == 1 else StoreGroup(placement)
+        self.device = "cpu" if gpu is None else f"cuda:{gpu}"
+        self.threads = torch.get_num_threads()
+        self._gpu = gpu is not None
+        self._first = self._last = _now()
+        self._events: list[torch.cuda.Event] = []
+
+    def begin(self) -> None:
+        """Wait for the device, then start timing."""
+        if self._gpu:
+            torch.cuda.synchronize(self.device)
+            self._events = []
+            self._record()
+        self._first = self._last = _now()
+
+    def mark(self) -> None:
+        """Set the end of the timed interval after all work given to the device so far."""
+        if self._gpu:
+            del self._events[1:]
+            self._record()
+        self._last = _now()
+
+    def seconds(self) -> tuple[float, float]:
+        """Return the seconds from `begin` to the last `mark`, and this process's CPU seconds in between.
+
+        On a GPU the seconds are those of its own clock; this waits for it to reach the mark.
+        """
+        wall, used = (last - first for first, last in zip(self._first, self._last, strict=True))
+        if self._gpu:
+            self._events[-1].synchronize()
+            wall = self._events[0].elapsed_time(self._events[-1]) / 1e3
+        return wall, used
+
+    def scalar(self, value: Any) -> Any:
+        """Return a number, or a scalar tensor that can be summed without waiting for the device."""
+        return value.detach().double() if isinstance(value, torch.Tensor) else float(value)
+
+    def parameters(self, model: torch.nn.Module) -> int:
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    def digest(self, model: torch.nn.Module) -> str:
+        """Return the SHA-256 of a model's parameters, or "" if each process holds only a part of them."""
+        words = hashlib.sha256()
+        for parameter in model.parameters():
+            if hasattr(parameter, "placements") or hasattr(parameter, "_is_flat_param"):
+                return ""
+            flat = parameter.detach().cpu().contiguous().flatten()
+            words.update(flat.view(torch.uint8).numpy().tobytes())
+        return words.hexdigest()
+
+    def initial_statistics(self, model: torch.nn.Module) -> float | None:
+        """Return the largest share of their initial values that a model's running statistics hold.
+
+        None without batch normalisation that has counted updates.
+        """
+        shares = []
+        layers: Iterator[Any] = model.modules()
+        for layer in layers:
+            if updates := int(getattr(layer, "num_batches_tracked", None) or 0):
+                shares.append((1 - layer.momentum if layer.momentum is not None else 0.0) ** updates)
+        return max(shares, default=None)
+
+    def devices(self) -> list[str]:
+        return [torch.cuda.get_device_name(self.device)] if self._gpu else ["cpu"]
+
+    def build_record(self) -> dict[str, Any]:
+        cudnn: Any = torch.backends.cudnn
+        return {"torch": {"cuda": torch.version.cuda, "cudnn": cudnn.version()}}
+
+    def communication(self) -> str | None:
+        """Return the backend of the script's process group ("nccl", "gloo"), or None if there is none."""
+        if self.group.size == 1 or not distributed.is_initialized():
+            return None
+        ways = dict(part.split(":") for part in distributed.get_backend_config().split(",") if ":" in part)
+        return ways.get("cuda" if self._gpu else "cpu")
+
+    def lightning_callback(self, workers: Any, quality: str, better: str | None) -> Any:
+        return lightning_callback(workers, quality, better)
+
+    def transformers_callback(self, workers: Any, quality: str, better: str | None) -> Any:
+        return transformers_callback(workers, quality, better)
+
+    def _record(self) -> None:
+        events: Any = torch.cuda.Event
+        event = events(enable_timing=True)
+        event.record(torch.cuda.current_stream(self.device))
+        self._events.append(event)
+
+
+def _now() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()

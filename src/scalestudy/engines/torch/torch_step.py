@@ -1,0 +1,251 @@
+"""The training step: exact gradients of a global batch, for any division into slices."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from operator import itemgetter
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.parallel import DistributedDataParallel
+
+from scalestudy.config.point import Point
+from scalestudy.data.samples import Slice, leaves, map_columns
+from scalestudy.engines.group import LocalSteps
+from scalestudy.engines.keras.layer_context import Working, working
+from scalestudy.engines.torch.torch_group import TorchReplicas
+from scalestudy.engines.torch.torch_layers import RunningStatistics, SharedBuffers
+from scalestudy.engines.torch.torch_optimizers import ScheduledOptimizer
+
+MIB = 2**20
+
+
+def bf16_hook(
+    state: Any,
+    bucket: dist.GradBucket,  # type: ignore[name-defined]
+) -> torch.futures.Future[torch.Tensor]:
+    """Compress as `bf16_compress_hook`, which DistributedDataParallel refuses, by its name, without NCCL."""
+    return default_hooks.bf16_compress_hook(state, bucket)
+
+
+HOOKS = {"fp16": default_hooks.fp16_compress_hook, "bf16": bf16_hook}
+"""Communication hooks of DistributedDataParallel by `launch.compression`."""
+
+
+class WorkerLoss(nn.Module):
+    """One worker's part of the loss of a global batch, in the form that DistributedDataParallel wraps.
+
+    DistributedDataParallel averages gradients over processes. So that the result is the gradient of the mean
+    over the *global* batch, for slices of any size, a worker differentiates (sum of its slice's losses) ·
+    processes / (samples of the global batch).
+
+    Args:
+        losses: Slice -> losses of shape [B]; called with the worker as `keras.layer_context.current`.
+        penalties: Returns the terms added to the mean of the losses; called after `losses`.
+        parameters: Parameters for which gradients are computed.
+        shared: Variables that every process takes from rank 0 before each step.
+        replicas: The workers.
+        dtype: Type in which losses are summed.
+        synchronised: Whether layers sum over all workers.
+    """
+
+    def __init__(
+        self,
+        losses: Callable[[Slice], Any],
+        penalties: Callable[[], Iterable[Any]],
+        parameters: Sequence[Any],
+        shared: SharedBuffers,
+        replicas: TorchReplicas,
+        dtype: torch.dtype,
+        *,
+        synchronised: bool,
+    ) -> None:
+        super().__init__()
+        self._losses, self._penalties, self._dtype = losses, penalties, dtype
+        self._trained, self.shared = nn.ParameterList(parameters), shared
+        self._processes = replicas.size
+        self.synchronised = synchronised
+        self._sync_sum = replicas.sync_sum if synchronised and replicas.size > 1 else None
+
+    def forward(self, part: Slice) -> tuple[Any, Any]:
+        """Return the objective that a worker differentiates, and the sum of its losses (float64)."""
+        share = self._processes * part.count / part.total
+        with working(Working(part, share, self._sync_sum, Counter())):
+            losses = self._losses(part)
+        total = losses.to(self._dtype).sum() * float(part.count > 0)
+        objective = total * (self._processes / part.total)
+        for penalty in self._penalties():  # counted once per global batch, divided among workers by samples
+            objective = objective + penalty * share
+        return objective, total.detach().double()
+
+    def named_buffers(self, *args: Any, **options: Any) -> Iterator[tuple[str, Any]]:
+        """Yield the present tensors of the buffers, which a user's module may have replaced."""
+        for index, variable in enumerate(self.shared.variables):
+            yield f"{index}", variable.value
+
+
+class Step:
+    """Computes a step on the workers of this process and updates the weights.
+
+    Args:
+        loss: Computes a worker's objective.
+        optimizer: The optimizer.
+        replicas: The workers.
+        point: The point of the run.
+        scaler: Scales float16 losses; disabled for other types.
+        change: (gradients) -> gradients, applied before the update; None for none.
+        statistics: The running statistics of batch normalisation in a PyTorch module.
+        constrain: Applies the constraints of Keras's variables after the update.
+        local_steps: When workers average weights instead of gradients.
+    """
+
+    def __init__(
+        self,
+        loss: WorkerLoss,
+        optimizer: ScheduledOptimizer,
+        replicas: TorchReplicas,
+        point: Point,
+        *,
+        scaler: torch.amp.GradScaler,
+        change: Callable[[list[Any]], list[Any]] | None,
+        statistics: RunningStatistics,
+        constrain: Callable[[], None],
+        local_steps: LocalSteps | None,
+    ) -> None:
+        train, launch = point.train, point.launch
+        self._loss: Any = loss
+        self._optimizer, self._replicas, self._scaler = optimizer, replicas, scaler
+        self._parameters, self._shared = list(loss.parameters()), loss.shared
+        self._change, self._clip_norm, self._constrain = change, train.clip_norm, constrain
+        self._statistics, self._accumulate, self._local_steps = statistics, train.accumulate, local_steps
+        self._together = loss.synchronised
+        if replicas.exchanges and local_steps is None:
+            size = sum(parameter.nbytes for parameter in self._parameters)
+            self._loss = DistributedDataParallel(
+                loss,
+                gradient_as_bucket_view=True,
+                bucket_cap_mb=min(size, launch.bucket_bytes or size) / MIB,  # type: ignore[arg-type]
+            )
+            if launch.compression != "none":
+                self._loss.register_comm_hook(None, HOOKS[launch.compression])
+
+    def __call__(self, part: Slice) -> Any:
+        """Compute the step of a slice of tensors. Return the sum of its losses, a float64 tensor."""
+        first, beyond = self._replicas.slices[0]
+        workers = slices_of(part, 1 if self._together else beyond - first)
+        in_turn = len(workers) > 1 and bool(self._shared.variables)
+        self._optimizer.begin(part.step)
+        self._statistics.begin(part, len(workers) * self._accumulate)
+        if in_turn:
+            self._shared.begin()
+        total: Any = 0.0
+        for worker in workers:
+            for micro_batch in (micro_batches := slices_of(worker, self._accumulate)):
+                last = worker is workers[-1] and micro_batch is micro_batches[-1]
+                total = total + self._backward(micro_batch, last=last)
+                self._statistics.add(micro_batch)
+            if in_turn:
+                self._shared.next_worker()
+        if in_turn:
+            self._shared.end()
+        self._statistics.end()
+        self._update()
+        if self._local_steps is not None and self._replicas.exchanges and self._local_steps.due(part.step):
+            self._average()
+        return total
+
+    @torch.no_grad()
+    def _average(self) -> None:
+        """Set the parameters to their means over processes.
+
+        PyTorch's `average_parameters` would wait for the device, and change the memory layout of parameters,
+        which fused optimizers do not notice.
+        """
+        mean = torch.cat([parameter.reshape(-1) for parameter in self._parameters]) / self._replicas.size
+        dist.all_reduce(mean)
+        parts = torch.split(mean, [parameter.numel() for parameter in self._parameters])
+        for parameter, part in zip(self._parameters, parts, strict=True):
+            parameter.copy_(part.view(parameter.shape))
+
+    def _backward(self, part: Slice, *, last: bool) -> Any:
+        """Add the gradients of a slice; in the `last` one, sum them over processes."""
+        apart = not last and isinstance(self._loss, DistributedDataParallel)
+        with self._loss.no_sync() if apart else nullcontext():
+            objective, total = self._loss(part)
+            self._scaler.scale(objective).backward()
+        return total
+
+    def _update(self) -> None:
+        if self._scaler.is_enabled() and (self._change is not None or self._clip_norm is not None):
+            self._scaler.unscale_(self._optimizer.inner)
+        if self._change is not None:
+            gradients = [
+                torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                for parameter in self._parameters
+            ]
+            with torch.no_grad():
+                for parameter, gradient in zip(self._parameters, self._change(gradients), strict=True):
+                    parameter.grad = torch.empty_like(parameter).copy_(gradient)  # fused: laid out alike
+        if self._clip_norm is not None:
+            nn.utils.clip_grad_norm_(self._parameters, self._clip_norm, foreach=True)
+        self._scaler.step(self._optimizer.inner)
+        self._scaler.update()
+        self._constrain()
+
+
+def stage(part: Slice, device: torch.device, copying: Any = None) -> Slice:
+    """Convert the arrays of a slice to tensors on `device`, and wait for the copy, if any.
+
+    On CPUs the tensors share the arrays' memory. On a GPU the arrays are copied on the stream `copying`,
+    during the computation of earlier steps.
+    """
+    if torch.is_tensor(leaves(part.inputs)[0]):
+        return part
+    if device.type == "cpu":
+        return part.mapped(torch.from_numpy)
+    computing = torch.cuda.current_stream(device)
+
+    def copied(array: Any) -> Any:
+        tensor = torch.from_numpy(array).to(device, non_blocking=True)
+        tensor.record_stream(computing)  # so that its memory is not reused before the computation is done
+        return tensor
+
+    with torch.cuda.stream(copying):
+        staged = part.mapped(copied)
+    copying.synchronize()
+    return staged
+
+
+def step_of(part: Slice, index: int) -> Slice:
+    """Return the slice of step `index` of a call."""
+    return part.mapped(itemgetter(index), step=part.step + index)
+
+
+def slices_of(part: Slice, parts: int) -> list[Slice]:
+    """Split a slice into parts that are computed in turn; their sizes differ by at most one row."""
+    if parts == 1:
+        return [part]
+    slices = []
+    for index in range(parts):
+        start, stop = index * part.count // parts, (index + 1) * part.count // parts
+        begin = min(start, max(part.count, 1) - 1)
+        rows = slice(begin, begin + max(stop - start, 1))  # an empty part has one row, with weight 0
+        slices.append(
+            part.mapped(
+                itemgetter(rows),
+                start=part.start + start,
+                count=stop - start,
+                first=part.first and index == 0,
+            )
+        )
+    return slices
+
+
+def scaled(inputs: Any, scale: float | None, dtype: torch.dtype) -> Any:
+    """Scale stored integers to [0, 1] in `dtype`. If `scale` is None, only cast floating-point tensors."""
+    if scale is None:
+        return map_columns(lambda a: a.to(dtype) if a.is_floating_point() else a, inputs)
+    return map_columns(lambda stored: stored.to(dtype) * scale, inputs)

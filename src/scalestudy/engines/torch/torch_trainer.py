@@ -1,0 +1,296 @@
+"""One process's part of a run, computed with PyTorch."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from operator import itemgetter
+from typing import Any, SupportsFloat
+
+import keras
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from scalestudy.config.point import Point
+from scalestudy.data.samples import Call, Slice
+from scalestudy.data.store.prepared import Prepared
+from scalestudy.engines.group import Joined
+from scalestudy.engines.interface import DeviceMark, Values
+from scalestudy.engines.keras.arithmetic import explained
+from scalestudy.engines.keras.inference import Evaluation
+from scalestudy.engines.keras.keras_trainer import KerasTrainer, typed
+from scalestudy.engines.keras.layer_context import collecting
+from scalestudy.engines.keras.phases import Phase, kept
+from scalestudy.engines.keras.private import untrainable
+from scalestudy.engines.torch.torch_group import TorchReplicas
+from scalestudy.engines.torch.torch_layers import RunningStatistics, SharedBuffers, adapt_model, batch_norms
+from scalestudy.engines.torch.torch_optimizers import StateDict, optimizer_of
+from scalestudy.engines.torch.torch_step import Step, WorkerLoss, scaled, stage, step_of
+from scalestudy.tasks.task import Task
+from scalestudy.util.errors import RunError, UserError
+
+START = 2.0**15
+"""Initial scale of float16 losses (Micikevicius et al. 2018, arXiv:1710.03740)."""
+
+
+DIFFERENT = 0.05
+"""Relative difference between the outputs of two ranks that rounding does not explain in any precision."""
+
+UNUSED = re.compile(r"did not receive grad for rank (\d+): ([\d ]+)")
+"""Matches the rank and the indices of parameters in an error of DistributedDataParallel."""
+
+
+class TorchTrainer(KerasTrainer):
+    """Model and optimizer of one process, on `device`; see `Trainer` and `Engine.trainer`."""
+
+    _within = torch.no_grad()
+
+    def __init__(
+        self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined, device: str
+    ) -> None:
+        assert isinstance(joined.replicas, TorchReplicas)
+        self._replicas, self._device, self._scale = joined.replicas, torch.device(device), prepared.scale
+        self._point = point
+        mixed = point.train.precision == "mixed_float16"
+        self._scaler = torch.amp.GradScaler(self._device.type, init_scale=START, enabled=mixed)
+        super().__init__(
+            point,
+            prepared,
+            rates,
+            joined.group,
+            adapt=adapt_model,
+            make=lambda task: partial(optimizer_of, point, task),
+            extra=lambda: [StateDict(self._scaler)] if mixed else [],
+        )
+        self.share()
+        self._refuse_other_outputs()
+        self._dtype: torch.dtype = getattr(torch, keras.config.floatx())
+        self._synchronised = point.train.sync_batch_norm and bool(self.local)
+        self._copying = (
+            torch.cuda.Stream(device) if self._device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        )
+        averaged = {id(variable) for variable in self.local}
+        self._shared = SharedBuffers(
+            [
+                buffer
+                for buffer in buffers_of(self.task.model)
+                if id(buffer) not in averaged and not buffer.name.endswith("num_batches_tracked")
+            ]
+        )
+        self._steps = [self._step(phase) for phase in self._phases]
+        self._evaluation = TorchEvaluation(self.task, scale=prepared.scale)
+
+    def _refuse_other_outputs(self) -> None:
+        """Raise RunError if a module gives other outputs on other ranks, from the same inputs and weights."""
+        if self._group.size == 1 or isinstance(self.task.model, keras.Model):
+            return
+        self._seed(0)
+        outputs = [part.double().cpu().numpy() for part in keras.tree.flatten(self.task.model.of_noise())]
+        for rows in self._group.gather([part[None] for part in outputs]):
+            other = np.abs(rows - rows[0]).max(tuple(range(1, rows.ndim)))
+            if (ranks := np.flatnonzero(other > DIFFERENT * np.abs(rows[0]).max())).size:
+                raise RunError(
+                    "a module whose outputs depend on its inputs and weights only",
+                    f"other outputs on rank {', '.join(map(str, ranks))} than on rank 0 in evaluation",
+                    "Remove from forward what depends on the rank, the host or an unseeded generator.",
+                )
+
+    def _step(self, phase: Phase) -> Step:
+        task, model, variables = self.task, self.task.model, phase.variables
+        call = _compiled(model) if self._point.train.compile else model
+
+        def losses(part: Slice) -> Any:
+            # PyTorch's generators then give the same numbers after a resume, and to each worker others.
+            self._seed(hash((self._point.seed, int(part.step), int(part.start))))
+            inputs = scaled(part.inputs, self._scale, self._dtype)
+            targets = scaled(part.targets, None, self._dtype) if self._scale is None else part.targets
+            with kept(model, phase.frozen):
+                if task.training_losses is not None:
+                    return task.training_losses(call, task.loss, inputs, targets)
+                return task.loss(targets, call(inputs, training=True))
+
+        def constrain() -> None:
+            for variable in constrained:
+                variable.assign(variable.constraint(variable))
+
+        constrained = [variable for variable in variables if variable.constraint is not None]
+        with kept(model, phase.frozen):
+            norms = [] if isinstance(model, keras.Model) or self._synchronised else batch_norms(model.module)
+        loss = WorkerLoss(
+            losses,
+            lambda: model.losses,
+            [variable.value for variable in variables],
+            self._shared,
+            self._replicas,
+            self._dtype,
+            synchronised=self._synchronised,
+        )
+        changed = task.gradients
+        change = None if changed is None else lambda gradients: changed(gradients, variables)
+        return Step(
+            loss,
+            phase.optimizer,
+            self._replicas,
+            self._point,
+            scaler=self._scaler,
+            change=change,
+            statistics=RunningStatistics(norms, self._replicas.size),
+            constrain=constrain,
+            local_steps=self.local_steps,
+        )
+
+    def _seed(self, seed: int) -> None:
+        """Seed the generators of the CPU and of the own device.
+
+        `torch.manual_seed` seeds those of all devices: without a GPU, it formats the stack each time, and for
+        that asks the file system about each source file in it.
+        """
+        torch.default_generator.manual_seed(seed)
+        if self._device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+
+    @property
+    def rate(self) -> float | None:
+        return self.optimizer.learning_rate if self.optimizer.settable else None
+
+    def stage(self, part: Slice, device: int) -> Slice:
+        return stage(part, self._device, self._copying)
+
+    def train(self, call: Call) -> SupportsFloat:
+        self.enter(call[0].step)
+        part, step = stage(call[0], self._device, self._copying), self._steps[self._phase]
+        with explained(), naming_unused(self._phases[self._phase].variables):
+            losses: SupportsFloat = sum(step(step_of(part, index)) for index in range(part.steps))
+        return losses
+
+    @torch.no_grad()
+    def statistics(self, call: Call) -> list[Any]:
+        part, model = self.stage(call[0], 0).mapped(itemgetter(0)), self.task.model
+        inputs = scaled(part.inputs, self._scale, self._dtype)
+        with kept(model, self._phases[self._phase].frozen), collecting() as moments:
+            model(inputs, training=False)
+        return [value * float(part.count > 0) for value in moments.sums(self.norms)]
+
+    def mark(self) -> DeviceMark | None:
+        return CudaMark(self._device) if self._device.type == "cuda" else None
+
+    def evaluate(self, call: Call) -> list[Any]:
+        return super().evaluate((self.stage(call[0], 0),))
+
+    def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
+        flat = torch.cat([part.reshape(-1) for part in sums]).cpu().numpy()  # one copy
+        parts = np.split(flat, np.cumsum([part.numel() for part in sums])[:-1])
+        return [part.reshape(tuple(tensor.shape)) for part, tensor in zip(parts, sums, strict=True)]
+
+    def values(self) -> Values:
+        return Values([_array(variable) for variable in self._common], self._copies(self.own))
+
+    def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
+        return [_array(variable)[None] for variable in variables]
+
+    def assign(self, values: Values) -> None:
+        for variable, value in zip(self._common, values.common, strict=True):
+            variable.assign(typed(value, variable.dtype))
+        self._assign_copies(self.own, values.own)
+
+    def _assign_copies(self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]) -> None:
+        for variable, rows in zip(variables, copies, strict=True):
+            variable.assign(typed(rows[0], variable.dtype))
+
+    def average(self) -> None:
+        if self._group.size > 1 and self.local:
+            means = self._group.mean([_array(variable) for variable in self.local])
+            for variable, value in zip(self.local, means, strict=True):
+                variable.assign(value)
+        self._take_from_first(self._shared.variables)
+
+    def share(self) -> None:
+        self._take_from_first(self._all)
+
+    def _take_from_first(self, variables: Sequence[Any]) -> None:
+        """Give every process rank 0's values of these variables."""
+        if self._group.size == 1 or not variables:
+            return
+        values = self._group.share_arrays([_array(variable) for variable in variables])
+        if self._group.rank:
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(value)
+
+
+@contextmanager
+def naming_unused(variables: Sequence[Any]) -> Iterator[None]:
+    """Name the parameters of which DistributedDataParallel misses the gradient of an earlier step."""
+    try:
+        yield
+    except RuntimeError as error:
+        found = UNUSED.search(str(error))
+        if found is None:
+            raise
+        names = [variables[int(index)].path for index in found[2].split()]
+        raise RunError(
+            "a loss that depends on every trained parameter, on each worker and in each step",
+            f"a step in which that of rank {found[1]} does not depend on {', '.join(names)}",
+            "Use them in every forward pass, if need be by adding 0 * parameter.sum() to an output.",
+        ) from error
+
+
+class CudaMark:
+    """A CUDA event recorded now; see `DeviceMark`."""
+
+    def __init__(self, device: torch.device) -> None:
+        events: Any = torch.cuda.Event
+        self.event = events(enable_timing=True)
+        self.event.record(torch.cuda.current_stream(device))
+
+    def wait(self) -> None:
+        self.event.synchronize()
+
+    def seconds_since(self, earlier: "CudaMark") -> float:
+        return float(earlier.event.elapsed_time(self.event)) / 1e3
+
+
+class TorchEvaluation(Evaluation):
+    """See `Evaluation`. `scale` maps stored inputs to [0, 1]; with None inputs are not scaled."""
+
+    def __init__(self, task: Task, *, scale: float | None) -> None:
+        super().__init__(task)
+        self._scale = scale
+        self._floatx: torch.dtype = getattr(torch, keras.config.floatx())
+        self._starts: dict[str, list[Any]] = {}
+
+    @torch.no_grad()
+    def sums(self, call: Call) -> list[Any]:
+        part = call[0].mapped(itemgetter(0))
+        targets = part.targets if self._scale is not None else scaled(part.targets, None, self._floatx)
+        added = self.added(scaled(part.inputs, self._scale, self._floatx), targets)
+        total, *states = (tensor * float(part.count > 0) for tensor in added)
+        return [total, total.new_full((), part.count), *states]
+
+    def start(self, metric: str) -> list[Any]:
+        if metric not in self._starts:  # a copy to a GPU would wait for it
+            self._starts[metric] = super().start(metric)
+        return self._starts[metric]
+
+    @torch.no_grad()
+    def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
+        return super().constant(targets, answer)
+
+
+def buffers_of(model: Any) -> list[Any]:
+    """Return the variables of a model that no step trains, whether layers are frozen or not."""
+    return untrainable(model) if isinstance(model, keras.Model) else model.buffers
+
+
+def _compiled(model: Any) -> Any:
+    if isinstance(model, keras.Model):
+        raise UserError(
+            "a PyTorch module, for train.compile",
+            "a Keras model",
+            "Remove compile, or return an nn.Module.",
+        )
+    return model.compiled()
+
+
+def _array(variable: keras.Variable) -> NDArray[Any]:
+    return np.asarray(keras.ops.convert_to_numpy(variable.value))

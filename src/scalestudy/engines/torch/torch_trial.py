@@ -1,0 +1,58 @@
+"""Tests of PyTorch's collectives, each in its own process; see `engines.exchange_trial`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scalestudy.engines.exchange_trial import ExchangeTrial, start
+from scalestudy.engines.torch.torch_traits import ENGINE
+
+
+class TorchTrial(ExchangeTrial):
+    """Sums by torch.distributed, as for gradients."""
+
+    def load(self) -> None:
+        import torch  # noqa: F401
+
+    def build(self) -> dict[str, Any]:
+        import torch
+
+        cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
+        return {
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "cudnn": cudnn and str(cudnn),
+            "rocm": torch.version.hip is not None,
+            "gpus": torch.cuda.device_count(),
+        }
+
+    def total(self, group: Any, part: NDArray[np.float32], device: str) -> tuple[NDArray[np.float32], str]:
+        import torch
+        import torch.distributed as dist
+
+        total = torch.from_numpy(part.copy()).to(_place(device))
+        dist.all_reduce(total)
+        return total.cpu().numpy(), str(total.device)
+
+    def sums(self, group: Any, size: int, count: int, device: str) -> Callable[[], None]:
+        import torch
+        import torch.distributed as dist
+
+        zeros = torch.zeros(max(1, size // 4), device=_place(device))  # sums of zeros stay finite
+
+        def call() -> None:
+            for _ in range(count):
+                dist.all_reduce(zeros)
+            zeros[:1].cpu()  # waits until the device has the last sum
+
+        return call
+
+
+def _place(device: str) -> str:
+    return "cuda:0" if device == "gpu" else "cpu"
+
+
+if __name__ == "__main__":
+    start(TorchTrial(), ENGINE)

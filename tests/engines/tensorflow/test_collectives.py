@@ -1,0 +1,72 @@
+"""How a collective is timed; tests/features/check shows with real processes that it sums."""
+
+import numpy as np
+import pytest
+
+from scalestudy.engines import exchange_trial
+from scalestudy.engines.tensorflow.replicas import TensorGroup
+from scalestudy.engines.tensorflow.tensorflow_trial import TensorFlowTrial
+from scalestudy.util.errors import RunError
+
+pytestmark = pytest.mark.engine
+
+
+class Counting(TensorGroup):
+    """One process whose sums take one second each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums, self.now = 0, 0.0
+
+    def tensor_sum(self, tensor):
+        import tensorflow as tf
+
+        def summed(value):
+            self.sums += 1
+            self.now += 1.0
+            return value
+
+        return tf.ensure_shape(tf.numpy_function(summed, [tensor], tensor.dtype), tensor.shape)
+
+
+def test_a_sums_time_is_that_of_many_chained_in_one_call_divided_by_their_number(framework, monkeypatch):
+    group, looks = Counting(), []
+
+    def clock():
+        looks.append(group.sums)
+        return group.now
+
+    monkeypatch.setattr(exchange_trial.time, "perf_counter", clock)
+    assert exchange_trial.timed(TensorFlowTrial(), group, 1024, 3, 20) == 1.0
+    assert group.sums == 4 * 20, "a call to connect, and three that are timed"
+    assert looks == [0, 20, 20, 40, 40, 60, 60, 80], "nobody waits for a sum but the last one of a call"
+
+
+def test_the_known_sum_is_taken_by_a_compiled_function_on_the_device(framework):
+    from scalestudy.cluster.placement import Placement
+
+    placement = Placement(1, 2, 1, 2, 0, ("n1", "n1"), "test")
+
+    class Other(TensorGroup):
+        def tensor_sum(self, tensor):
+            compiled.append(not framework.executing_eagerly())
+            return tensor + framework.constant([self.count, 0.0])
+
+    for count in (1.0, 2.0):
+        compiled, group = [], Other()
+        group.count = count
+        if count == 1.0:
+            assert exchange_trial.prove(TensorFlowTrial(), group, placement, "cpu").endswith("CPU:0")
+        else:
+            with pytest.raises(RunError, match="rank 0 counted 2 times"):
+                exchange_trial.prove(TensorFlowTrial(), group, placement, "cpu")
+        assert compiled == [True]
+
+
+@pytest.mark.parametrize(("others", "mine", "said"), [(0, False, False), (0, True, True), (1, False, True)])
+def test_all_ranks_stop_where_one_cannot_go_on(others, mine, said):
+    class Others(TensorGroup):
+        def host_sum(self, values):
+            return values + np.int64(others)
+
+    assert exchange_trial.any_rank(Others(0, 2), mine) is said

@@ -1,0 +1,276 @@
+import contextlib
+import http.client
+import os
+import socket
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.engines import rendezvous as meeting
+from scalestudy.engines.tensorflow import horovod_rendezvous as rendezvous
+from scalestudy.util.errors import RunError, UserError
+
+SECRET = "0123abcd" * 8
+
+
+def place(rank: int, counts: list[int], **changes) -> Placement:
+    nodes = [node for node, count in enumerate(counts) for _ in range(count)]
+    values = {
+        "local_rank": nodes[:rank].count(nodes[rank]),
+        "local_size": counts[nodes[rank]],
+        "node_rank": nodes[rank],
+        "hosts": tuple(f"n{node}" for node in nodes),
+        "source": "slurm",
+        "port": 20000,
+    }
+    return Placement(rank, len(nodes), **{**values, **changes})
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch):
+    """Unset Horovod's variables for a test and restore them afterwards."""
+    for name in (*rendezvous.IDENTITY, "HOROVOD_GLOO_IFACE", *rendezvous.tuning("cpu")):
+        monkeypatch.setenv(name, "before")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SCALESTUDY_SECRET", SECRET)
+
+
+@pytest.fixture
+def _names(monkeypatch):
+    monkeypatch.setattr(meeting, "addresses_of", lambda host: [f"10.0.0.{host[1:]}"])
+    monkeypatch.setattr(meeting, "outward_addresses", lambda: [f"10.0.0.{node}" for node in range(8)])
+
+
+@pytest.mark.usefixtures("_names")
+def test_uneven_nodes_have_a_cross_rank_among_the_nodes_that_hold_their_local_rank():
+    found = [rendezvous.gloo_environment(place(rank, [1, 3, 2])) for rank in range(6)]
+    assert [each["HOROVOD_LOCAL_RANK"] for each in found] == ["0", "0", "1", "2", "0", "1"]
+    assert [each["HOROVOD_LOCAL_SIZE"] for each in found] == ["1", "3", "3", "3", "2", "2"]
+    assert [each["HOROVOD_CROSS_RANK"] for each in found] == ["0", "1", "0", "0", "2", "1"]
+    assert [each["HOROVOD_CROSS_SIZE"] for each in found] == ["3", "3", "2", "1", "3", "2"]
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
+def test_the_groups_are_those_that_horovods_own_launcher_would_make(counts):
+    hosts = pytest.importorskip("horovod.runner.common.util.hosts")
+    slots = hosts.parse_hosts(",".join(f"n{node}:{count}" for node, count in enumerate(counts)))
+    for slot in hosts.get_host_assignments(slots, sum(counts)):
+        placed = place(slot.rank, counts, hosts=tuple(place(0, counts).hosts))
+        names = ("LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
+        found = rendezvous.gloo_environment(placed)
+        ours = [int(found[f"HOROVOD_{name}"]) for name in names]
+        assert ours == [slot.local_rank, slot.local_size, slot.cross_rank, slot.cross_size]
+
+
+def test_what_another_run_left_behind_is_not_believed(monkeypatch):
+    monkeypatch.setenv("HOROVOD_RANK", "3")
+    monkeypatch.setenv("HOROVOD_ELASTIC", "1")
+    monkeypatch.setenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", "elsewhere")
+    rendezvous.join(place(0, [1]))
+    assert os.environ["HOROVOD_RANK"] == "0"
+    assert "HOROVOD_ELASTIC" not in os.environ
+    assert "HOROVOD_GLOO_RENDEZVOUS_ADDR" not in os.environ
+
+
+def test_horovodrun_has_arranged_everything(monkeypatch):
+    monkeypatch.setenv("HOROVOD_RANK", "1")
+    rendezvous.join(place(1, [2], source="horovodrun", port=None))
+    assert os.environ["HOROVOD_RANK"] == "1"
+
+
+@pytest.mark.parametrize(("device", "cycle"), [("cpu", "2.5"), ("gpu", None)])
+def test_horovods_cycle_is_changed_on_cpus_alone_and_no_group_is_fused_with_another(device, cycle):
+    rendezvous.join(place(0, [1]), device=device)
+    assert os.environ.get("HOROVOD_CYCLE_TIME") == cycle
+    assert os.environ["HOROVOD_DISABLE_GROUP_FUSION"] == "1"
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [(None, "600"), ("90.0", "90")])
+def test_ranks_may_start_as_far_apart_as_a_run_may_be_without_progress(monkeypatch, limit, seconds):
+    monkeypatch.delenv("SCALESTUDY_PROGRESS_TIMEOUT", raising=False)
+    if limit:
+        monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", limit)
+    rendezvous.join(place(0, [1]))
+    assert os.environ["HOROVOD_GLOO_TIMEOUT_SECONDS"] == seconds
+
+
+def test_what_the_user_says_of_horovod_stays(monkeypatch):
+    for name in rendezvous.tuning("cpu"):
+        monkeypatch.setenv(name, "0")
+    rendezvous.join(place(0, [1]))
+    assert {os.environ[name] for name in rendezvous.tuning("cpu")} == {"0"}
+
+
+def test_without_a_port_there_is_nowhere_to_meet():
+    with pytest.raises(UserError, match="there is no port"):
+        rendezvous.join(place(0, [2], port=None))
+
+
+@pytest.mark.engine
+def test_without_mpi_and_hosts_the_ways_out_are_named():
+    pytest.importorskip("horovod.tensorflow")
+    if rendezvous.mpi_built():
+        pytest.skip("this Horovod is built with MPI")
+    with pytest.raises(UserError, match=r"hosts are unknown.*MPI=1.*srun"):
+        rendezvous.join(place(0, [1, 1], hosts=("", ""), source="openmpi", node_rank=None))
+
+
+def test_a_port_in_use_is_named():
+    pytest.importorskip("horovod.runner")
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(RunError, match=rf"port {port} of .*127\.0\.0\.1"):
+            rendezvous.join(place(0, [2], port=port))
+
+
+def test_a_host_without_an_address_is_named():
+    with pytest.raises(RunError, match=r"no address of node\.invalid"):
+        rendezvous.join(place(1, [1, 1], hosts=("node.invalid", "n1")))
+
+
+def test_processes_of_one_node_meet_on_the_loopback():
+    pytest.importorskip("horovod.runner")
+    rendezvous.join(place(0, [2], port=_free_port()))
+    assert os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"].startswith("127.0.0.1:")
+    assert os.environ["HOROVOD_GLOO_IFACE"].startswith("lo")
+
+
+def test_an_interface_that_the_site_names_is_kept(monkeypatch):
+    pytest.importorskip("horovod.runner")
+    monkeypatch.setenv("HOROVOD_GLOO_IFACE", "ib0")
+    rendezvous.join(place(0, [2], port=_free_port()))
+    assert os.environ["HOROVOD_GLOO_IFACE"] == "ib0"
+
+
+@pytest.fixture(scope="module")
+def served():
+    """The port of a rendezvous of two ranks on this machine, in which rank 0 has stored a key."""
+    pytest.importorskip("horovod.runner")
+    port, before = _free_port(), dict(os.environ)
+    os.environ["SCALESTUDY_SECRET"] = SECRET
+    try:
+        rendezvous.join(place(0, [2], port=port))
+        told = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"]
+    finally:  # workers of later tests would inherit rank 0's variables
+        os.environ.clear()
+        os.environ.update(before)
+    assert ask(port, "PUT", f"{own(told, port)}global/0", b"rank 0 is here")[0] == 200
+    return port, told
+
+
+def own(told: str, port: int) -> str:
+    """Return the path that Horovod's client requests: it appends the port, a scope and a key."""
+    return f"{told}:{port}/".partition("/")[1] + f"{told}:{port}/".partition("/")[2]
+
+
+def ask(port: int, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    try:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "POST"])
+def test_an_outsider_neither_reads_nor_writes_nor_deletes(served, method):
+    port, told = served
+    secrets = ("0" * 64, SECRET[:-1], SECRET.upper(), f"../{SECRET}")
+    guesses = [f"/{secret}:{port}/global/0" for secret in secrets]
+    for path in ("/global/0", "/", "//", f"/{'x' * 5000}/global/0", *guesses):
+        status, body = ask(port, method, path, b"planted")
+        assert status == 403 and b"rank 0" not in body, path
+    assert ask(port, "GET", f"{own(told, port)}global/0") == (200, b"rank 0 is here")
+
+
+def test_the_servers_folder_is_shown_to_nobody_not_even_with_the_secret(served):
+    port, told = served
+    assert ask(port, "HEAD", f"{own(told, port)}pyproject.toml")[0] == 400
+    assert ask(port, "HEAD", f"{own(told, port)}tests/support/lanes.py")[0] == 400
+    assert ask(port, "GET", f"{own(told, port)}a/b/c")[0] == 400
+
+
+def test_who_has_the_secret_reads_writes_and_deletes(served):
+    port, told = served
+    path = f"{own(told, port)}further/key"
+    assert ask(port, "GET", path)[0] == 404
+    assert ask(port, "PUT", path, b"value")[0] == 200
+    assert ask(port, "GET", path) == (200, b"value")
+    assert ask(port, "DELETE", path)[0] == 200
+    assert ask(port, "GET", path)[0] == 404
+
+
+def test_on_one_node_it_listens_at_the_loopback_alone(served):
+    port, _ = served
+    listening = [
+        each.laddr.ip
+        for each in psutil.Process().net_connections("inet")
+        if each.status == "LISTEN" and each.laddr.port == port
+    ]
+    assert listening == ["127.0.0.1"]
+
+
+def serving(monkeypatch) -> list[str]:
+    """Record the addresses at which servers would listen; none does."""
+
+    class Server:
+        def serve_forever(self) -> None:
+            pass
+
+    served: list[str] = []
+
+    def server(hosts, address, port, secret):
+        served.append(address)
+        return Server()
+
+    monkeypatch.setattr(rendezvous, "rendezvous_server", server)
+    return served
+
+
+def answering(place, served) -> contextlib.nullcontext:
+    """Act as if a server listened at this host and port."""
+    served.append(place[0])
+    return contextlib.nullcontext()
+
+
+@pytest.mark.usefixtures("_names")
+def test_across_nodes_it_listens_at_the_address_that_the_others_know(monkeypatch):
+    pytest.importorskip("horovod.runner")
+    served = serving(monkeypatch)
+    monkeypatch.setattr(socket, "create_connection", lambda place, timeout: answering(place, served))
+    monkeypatch.setattr(socket, "gethostname", lambda: "n1")
+    for rank in range(2):
+        monkeypatch.setenv("SCALESTUDY_SECRET", SECRET)
+        rendezvous.join(place(rank, [1, 1]))
+    assert served == ["10.0.0.0", "10.0.0.0"]
+
+
+def test_a_node_that_knows_itself_by_the_loopback_alone_listens_on_the_way_to_the_others(monkeypatch):
+    pytest.importorskip("horovod.runner")
+    served = serving(monkeypatch)
+    monkeypatch.setattr(meeting, "addresses_of", lambda host: ["127.0.1.1"])
+    monkeypatch.setattr(meeting, "outward_addresses", lambda: ["10.0.0.6", "10.0.0.7"])
+    monkeypatch.setattr(meeting, "_sources", lambda host: iter(["10.0.0.7"]))
+    rendezvous.join(place(0, [1, 1]))
+    assert served == ["10.0.0.7"]
+    assert os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] == f"10.0.0.7:20000/{SECRET}"
+
+
+def test_without_a_secret_nobody_meets_and_no_child_of_a_worker_is_told_it():
+    pytest.importorskip("horovod.runner")
+    rendezvous.join(place(0, [2], port=_free_port()))
+    assert "SCALESTUDY_SECRET" not in os.environ
+    with pytest.raises(UserError, match="SCALESTUDY_SECRET"):
+        rendezvous.join(place(0, [2], port=_free_port()))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
