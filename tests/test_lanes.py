@@ -18,7 +18,7 @@ def test_a_file_is_in_one_group_and_alone_if_none_names_it():
     assert lanes.group("engines/tensorflow/test_new.py") == lanes.group("tasks/test_new.py") == "framework"
     assert lanes.group("training/test_equality.py") == "equality"
     assert lanes.group("engines/tensorflow/test_mpirun.py") == "mpirun"
-    assert lanes.group("engines/torch/test_steps.py") == "PyTorch"
+    assert lanes.group("engines/torch/test_equality.py") == "PyTorch"
     assert lanes.group("config/test_point.py") == "config/test_point.py"
 
 

@@ -1,17 +1,23 @@
-"""GPUs by UUID from a driver's answers; no GPU is needed."""
+"""GPUs by UUID from a driver's answers, their share of processes, and their load; no GPU is needed."""
 
 import sys
 
 import pytest
 
-from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, Card, cards
+from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, Card, cards, mixed
 from scalestudy.hardware import devices
 from scalestudy.hardware.devices import (
+    Gpu,
+    GpuLoad,
+    Load,
+    dealt,
     driver_version,
     lendable_gpus,
     lowest_capability,
+    named,
     read_gpus,
     set_bits,
+    showing,
     visible_gpus,
     visible_uuids,
 )
@@ -47,13 +53,7 @@ def test_without_its_library_pynvml_says_so_and_there_are_no_gpus(monkeypatch):
 
 
 def test_what_nvml_does_not_say_of_a_card_is_left_open(nvml):
-    silent = (
-        "Name",
-        "MemoryInfo",
-        "CudaComputeCapability",
-        "CpuAffinity",
-        "MigMode",
-    )
+    silent = ("Name", "MemoryInfo", "CudaComputeCapability", "CpuAffinity", "MigMode")
     nvml(Card(uuid="GPU-aa", fails={f"nvmlDeviceGet{each}": NOT_SUPPORTED for each in silent}))
     (gpu,) = read_gpus()
     assert (gpu.uuid, gpu.memory, gpu.capability, gpu.cpus) == ("GPU-aa", None, None, ())
@@ -110,37 +110,25 @@ def test_cuda_visible_devices_is_read_as_cuda_reads_it(nvml, names, expected):
 
 
 @pytest.mark.parametrize(
-    ("names", "expected"),
+    ("names", "shown", "lendable"),
     [
-        (None, ["GPU-a0", "MIG-one"]),  # CUDA shows the first instance of a divided GPU
-        ("1", ["MIG-one"]),
-        ("GPU-mig", ["MIG-one"]),
-        ("MIG-two", ["MIG-two"]),
-        ("MIG-t", ["MIG-two"]),
-        ("MIG-two,MIG-one,0", ["MIG-two", "MIG-one", "GPU-a0"]),
-        ("MIG-", []),
-        ("MIG-three,0", []),
+        # CUDA shows the first instance of a divided GPU; any may be given to a process of one device
+        (None, ["GPU-a0", "MIG-one"], ["GPU-a0", "MIG-one", "MIG-two"]),
+        ("1", ["MIG-one"], ["MIG-one", "MIG-two"]),
+        ("GPU-mig,0", ["MIG-one", "GPU-a0"], ["MIG-one", "MIG-two", "GPU-a0"]),
+        ("MIG-two", ["MIG-two"], ["MIG-two"]),
+        ("MIG-t", ["MIG-two"], ["MIG-two"]),
+        ("MIG-two,MIG-one,0", ["MIG-two", "MIG-one", "GPU-a0"], ["MIG-two", "MIG-one", "GPU-a0"]),
+        ("MIG-", [], []),
+        ("MIG-three,0", [], []),
+        ("0,7,1", ["GPU-a0"], ["GPU-a0"]),
+        ("-1", [], []),
     ],
 )
-def test_mig_instances_are_named_as_gpus_are(nvml, names, expected):
+def test_mig_instances_are_named_as_gpus_are(nvml, names, shown, lendable):
     nvml(*cards(1), divided(None, "MIG-one", "MIG-two"))
-    assert visible_uuids(visible(names)) == expected
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        (None, ["GPU-a0", "MIG-one", "MIG-two"]),
-        ("1", ["MIG-one", "MIG-two"]),
-        ("GPU-mig,0", ["MIG-one", "MIG-two", "GPU-a0"]),
-        ("MIG-two,0", ["MIG-two", "GPU-a0"]),
-        ("0,7,1", ["GPU-a0"]),
-        ("-1", []),
-    ],
-)
-def test_a_process_of_one_device_may_be_given_any_instance_of_a_divided_gpu(nvml, names, expected):
-    nvml(*cards(1), divided(None, "MIG-one", "MIG-two"))
-    assert [gpu.uuid for gpu in lendable_gpus(visible(names))] == expected
+    assert visible_uuids(visible(names)) == shown
+    assert [gpu.uuid for gpu in lendable_gpus(visible(names))] == lendable
 
 
 def test_a_mig_instance_has_its_own_memory_and_lies_where_its_gpu_does(nvml):
@@ -179,3 +167,84 @@ def test_the_lowest_capability_is_that_of_the_visible_gpus_that_say_theirs(nvml,
 def test_bits_of_several_words_count_on():
     assert set_bits([0b101, 0, 1]) == (0, 2, 128)
     assert set_bits([]) == ()
+
+
+def gpus(*uuids):
+    return [Gpu(index, uuid, "H100") for index, uuid in enumerate(uuids)]
+
+
+@pytest.mark.parametrize(
+    ("names", "uuids", "places", "expected"),
+    [
+        # without NVML, by the names that the launcher gave
+        (None, [], [1], ["1"]),
+        ("", [], [1], ["1"]),
+        ("4,5", [], [1], ["5"]),
+        ("4,5", [], [0, 1], ["4", "5"]),
+        ("4", [], [3], ["4"]),  # the launcher has already chosen
+        ("GPU-x", [], [1], ["GPU-x"]),
+        # with NVML, by UUID
+        (None, ["GPU-a", "GPU-b"], [1], ["GPU-b"]),
+        ("4,5", ["GPU-a", "GPU-b"], [1], ["GPU-b"]),
+        ("4,5", ["GPU-a", "GPU-b"], [0, 1], ["GPU-a", "GPU-b"]),
+        ("5", ["GPU-f"], [3], ["GPU-f"]),  # the one that a launcher has chosen is every rank's own
+        ("4,5", ["GPU-a", ""], [0], ["4"]),  # one without a UUID: all by name
+        # a rank beyond the last GPU sees none, rather than another's
+        (None, ["GPU-a", "GPU-b"], [2], ["-1"]),
+        ("4,5", ["GPU-a", "GPU-b"], [2], ["-1"]),
+    ],
+)
+def test_gpus_are_dealt_to_the_processes_of_a_node(names, uuids, places, expected):
+    assert dealt(visible(names), gpus(*uuids), places) == expected
+
+
+def test_a_process_on_cpus_sees_no_gpu_and_numbers_mean_what_nvml_counts():
+    assert showing([]) == {"CUDA_VISIBLE_DEVICES": "-1"}
+    assert showing(["1", "0"]) == {"CUDA_VISIBLE_DEVICES": "1,0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+def test_nothing_set_is_not_the_same_as_no_names():
+    assert named({}) is None and named(visible("")) == [""] and named(visible("a, b")) == ["a", "b"]
+
+
+def test_a_gpu_tells_how_busy_it_is_how_full_and_what_it_draws(nvml):
+    (card,) = cards(1, busy=70, used=3 * GIB, power=250_500, energy=1_234_567)
+    nvml(card)
+    assert GpuLoad(["GPU-a0"]).look() == [Load(70.0, 3 * GIB, 250.5, 1234.567, 80 * GIB, 35.0)]
+
+
+def test_unlike_devices_answer_each_for_itself_in_the_order_of_their_names(nvml):
+    nvml(*mixed())
+    found = GpuLoad(["GPU-d3", "MIG-2", "GPU-a0", "GPU-none", "GPU-c2"]).look()
+    lost, part, volta, unknown, ada = found
+    assert lost == unknown == Load()
+    assert part == Load(memory=GIB, total=40 * GIB)  # of an instance NVML reports nothing else
+    assert (volta.busy, volta.power, volta.energy) == (0.0, 300.0, None)
+    assert (ada.busy, ada.energy) == (20.0, 0.0)
+
+
+def test_a_device_that_is_lost_later_goes_blank_and_the_others_go_on(nvml):
+    one, two = cards(2)
+    nvml(one, two)
+    load = GpuLoad(["GPU-a0", "GPU-b1"])
+    one.fails, two.fails = {"*": GPU_IS_LOST}, {"nvmlDeviceGetPowerUsage": NOT_SUPPORTED}
+    assert load.look() == [Load(), Load(10.0, GIB, None, 0.0, 80 * GIB, 5.0)]
+
+
+def test_without_a_driver_or_names_there_is_nothing_to_tell(nvml):
+    nvml(driver=None)
+    assert GpuLoad(["GPU-a0"]).look() == [Load()] and GpuLoad([]).look() == []
+
+
+def test_a_handle_is_taken_once(nvml):
+    fake = nvml(*cards(1))
+    load = GpuLoad(["GPU-a0"])
+    load.look()
+    fake.asked.clear()
+    load.look()
+    assert [name for name, _ in fake.asked] == [
+        "nvmlDeviceGetUtilizationRates",
+        "nvmlDeviceGetMemoryInfo",
+        "nvmlDeviceGetPowerUsage",
+        "nvmlDeviceGetTotalEnergyConsumption",
+    ]

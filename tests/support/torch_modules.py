@@ -1,10 +1,9 @@
-"""Results of PyTorch modules as JSON: `python torch_modules.py FOLDER`, with KERAS_BACKEND=torch."""
+"""Results of PyTorch modules; see `torch_steps.py`, which prints them."""
 
-import json
 import sys
 from functools import cache
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import keras
@@ -634,26 +633,18 @@ def exported() -> dict[str, float]:
     return found
 
 
-if __name__ == "__main__":
-    ENGINE.set_up(point_of("torch_cnn", 1), threads=1, device="cpu")
-    tasks = SimpleNamespace(**globals())
-    parts = (
-        "architectures",
-        "optimizers",
-        "objectives",
-        "workers",
-        "layouts",
-        "statistics",
-        "resumed",
-        "frozen",
-        "frozen_layers",
-        "called",
-        "fresh",
-        "exported",
-    )
-    answers = {}
-    for part in parts:
-        if not sys.argv[2:] or part in sys.argv[2:]:
-            begin(0, "float64" if part == "optimizers" else "float32")
-            answers[part] = getattr(tasks, part)()
-    Path(FOLDER, "answers.json").write_text(json.dumps(answers))
+PARTS = (
+    "architectures",
+    "optimizers",
+    "objectives",
+    "workers",
+    "layouts",
+    "statistics",
+    "resumed",
+    "frozen",
+    "frozen_layers",
+    "called",
+    "fresh",
+    "exported",
+)
+"""Functions whose results are the answers of this module."""

@@ -1,4 +1,4 @@
-"""Counts of a training step on PyTorch as JSON: `python torch_steps.py FOLDER`, with KERAS_BACKEND=torch.
+"""Steps, devices and modules on PyTorch as JSON: `python torch_steps.py FOLDER`, with KERAS_BACKEND=torch.
 
 Operators and waits are those that a GPU would see: each operator that is no view is a kernel or more, and a
 number that is read from a tensor, or a tensor made of a number, waits for the device.
@@ -8,7 +8,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import torch_modules
 from scalestudy.data.samples import Slice
 from scalestudy.engines.keras.arithmetic import begin
-from scalestudy.engines.torch.torch_engine import ENGINE
+from scalestudy.engines.torch.torch_engine import ENGINE, refuse_other_architectures
 from scalestudy.tasks import torch_cnn, torch_unet
+from scalestudy.util.errors import UserError
 from torch_modules import FOLDER, point_of, session
 
 WAITS = ("_local_scalar_dense", "nonzero", "equal", "is_nonzero")
@@ -360,10 +361,45 @@ def graphs_of(task: Any, data: Any) -> int:
     return len(graphs)
 
 
+def devices() -> dict[str, Any]:
+    """What PyTorch says of its GPUs, with stand-ins for them."""
+
+    def refused(capability: tuple[int, int], architectures: list[str]) -> list[str] | None:
+        try:
+            refuse_other_architectures("GPU", capability, architectures)
+        except UserError as error:
+            return [error.expected, error.received, error.action]
+        return None
+
+    usual = ["sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120", "compute_120"]
+    cases = (
+        *(((8, 0), usual), ((8, 9), usual), ((12, 1), usual), ((13, 0), usual)),  # the last by PTX
+        *(((7, 0), usual), ((11, 0), usual), ((13, 0), usual[:-1]), ((8, 0), ["sm_86"])),
+        *(((9, 0), ["sm_90a"]), ((10, 3), ["sm_100a"]), ((10, 3), ["sm_100f"]), ((9, 0), ["gfx90a"])),
+    )
+    found: dict[str, Any] = {"refused": [refused(*case) is not None for case in cases]}
+    found["message"] = refused((7, 0), usual)
+    gpus = {"device_count": 2, "get_device_capability": (7, 0), "get_device_name": "Tesla V100"}
+    peaks = {"max_memory_allocated": [70, 20], "max_memory_reserved": [80, 90]}
+    with ExitStack() as kept:
+        for name, value in {**gpus, "get_arch_list": usual}.items():
+            kept.enter_context(mock.patch(f"torch.cuda.{name}", return_value=value))
+        for name, of in peaks.items():
+            kept.enter_context(mock.patch(f"torch.cuda.{name}", side_effect=of.__getitem__))
+        found["memory"] = [ENGINE.gpu_memory("gpu"), ENGINE.gpu_memory("cpu")]
+        try:
+            ENGINE.set_up(point_of("torch_cnn", 1, precision="float32"), threads=1, device="gpu")
+        except UserError as error:
+            found["set up"] = error.expected
+    return found
+
+
 if __name__ == "__main__":
     ENGINE.set_up(point_of("torch_cnn", 1), threads=1, device="cpu")
     answers = {}
-    for part in ("waits", "file_calls", "kernels", "evaluation", "own_optimizers", "compiled"):
-        if not sys.argv[2:] or part in sys.argv[2:]:
-            answers[part] = globals()[part]()
-    Path(FOLDER, "steps.json").write_text(json.dumps(answers))
+    for part in ("waits", "file_calls", "kernels", "evaluation", "own_optimizers", "compiled", "devices"):
+        answers[part] = globals()[part]()
+    for part in torch_modules.PARTS:
+        begin(0, "float64" if part == "optimizers" else "float32")
+        answers[part] = getattr(torch_modules, part)()
+    Path(FOLDER, "answers.json").write_text(json.dumps(answers))

@@ -3,9 +3,19 @@
 import random
 from collections import Counter
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from scalestudy.data.samples import Slice
+from scalestudy.engines.group import join
+from scalestudy.engines.keras.layer_context import Working, working
+from scalestudy.engines.keras.private import epoch_iterator, seed_generators
+from scalestudy.engines.tensorflow.fit_rows import WorkerRows
+from scalestudy.engines.tensorflow.fit_session import FitSession, warn_of_moving_statistics
+from scalestudy.engines.tensorflow.fit_step import part_of
+from scalestudy.engines.tensorflow.tensorflow_layers import shared_layers
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -21,15 +31,10 @@ TOKENS = np.where(np.arange(7) < rng.integers(2, 7, (23, 1)), rng.integers(1, 11
 @pytest.fixture(scope="module")
 def session(framework, placement):
     """Three workers, computed in turn on one device."""
-    from scalestudy.engines.group import join
-    from scalestudy.engines.tensorflow.fit_session import FitSession
-
     return FitSession(join("virtual", placement, workers=3, device="cpu"))
 
 
 def classifier(optimizer="adam", loss="sparse_categorical_crossentropy", between=(), **words):
-    import keras
-
     model = keras.Sequential(
         [
             keras.Input((6,)),
@@ -44,8 +49,6 @@ def classifier(optimizer="adam", loss="sparse_categorical_crossentropy", between
 
 def both(session, make, *data, per_worker=False, mine=None, **arguments):
     """Return model and history of Keras alone, and those of the workers."""
-    import keras
-
     found = []
     for fit in (lambda model, **own: model.fit(*data, **own), None):
         keras.utils.set_random_seed(3)
@@ -73,8 +76,6 @@ def assert_same(found):
 
 
 def test_shuffling_dropout_normalisation_weights_validation_and_rates_are_those_of_keras(session):
-    import keras
-
     drawn = []
 
     def make():
@@ -117,14 +118,6 @@ def test_shuffling_dropout_normalisation_weights_validation_and_rates_are_those_
 
 def seeds_of(layer, starts, draws=2):
     """Return the seeds that workers of a step, computed in turn, use in a shared layer."""
-    import keras
-    import tensorflow as tf
-
-    from scalestudy.data.samples import Slice
-    from scalestudy.engines.keras.layer_context import Working, working
-    from scalestudy.engines.keras.private import seed_generators
-    from scalestudy.engines.tensorflow.tensorflow_layers import shared_layers
-
     (generator,) = seed_generators(layer)
     model, seeds = keras.Sequential([layer]), []
     with shared_layers(model):
@@ -136,8 +129,6 @@ def seeds_of(layer, starts, draws=2):
 
 
 def test_layers_whose_noise_is_not_shared_draw_by_seeds_of_each_worker(framework):
-    import keras
-
     layer = keras.layers.RandomFlip(seed=5)
     first, second = seeds_of(layer, (0, 4, 8)), seeds_of(layer, (0, 4, 8))
     assert first[0] == (5, 0)  # as in Keras
@@ -146,15 +137,12 @@ def test_layers_whose_noise_is_not_shared_draw_by_seeds_of_each_worker(framework
     assert seeds_of(other, (4,))[:1] == [first[2]]  # the same in turn or in another process
     kept = keras.layers.RandomFlip(seed=5)
     kept(np.zeros((2, 4, 4, 3), "float32"), training=True)
-    from scalestudy.engines.keras.private import seed_generators
 
     (generator,) = seed_generators(kept)
     assert "next" not in vars(generator)
 
 
 def test_several_outputs_from_a_dataset_have_the_losses_that_keras_adds_up(session, framework):
-    import keras
-
     def make():
         one, two = keras.Input((6,), name="one"), keras.Input((6,), name="two")
         joined = keras.layers.Concatenate()([one, two])
@@ -175,12 +163,6 @@ def test_several_outputs_from_a_dataset_have_the_losses_that_keras_adds_up(sessi
 
 @pytest.mark.parametrize("divided", ["by rows", "by weights", "by a mask"])
 def test_the_parts_that_workers_have_in_a_loss_add_up_to_kerass(framework, divided):
-    import keras
-
-    from scalestudy.data.samples import Slice
-    from scalestudy.engines.keras.layer_context import Working
-    from scalestudy.engines.tensorflow.fit_step import part_of
-
     reduction = "mean_with_sample_weight" if divided == "by weights" else "sum_over_batch_size"
     loss = keras.losses.SparseCategoricalCrossentropy(reduction=reduction)
     if divided == "by a mask":
@@ -209,8 +191,6 @@ def test_a_stream_whose_length_is_not_known_is_shared_batch_by_batch(session):
             for start in range(0, 23, 6):
                 yield X[start : start + 6], Y[start : start + 6]
 
-    import keras
-
     found = []
     for fit in (
         lambda m, **k: m.fit(rows(), **k),
@@ -225,12 +205,7 @@ def test_a_stream_whose_length_is_not_known_is_shared_batch_by_batch(session):
 @pytest.mark.parametrize("known", [True, False], ids=["known length", "unknown length"])
 def test_a_stream_that_is_shuffled_anew_comes_in_keras_own_order_in_every_epoch(framework, known):
     """If its length is known, Keras makes two iterators per epoch, and each of them shuffles anew."""
-    import keras
     from keras.src.backend.tensorflow.trainer import TFEpochIterator
-
-    from scalestudy.engines.group import join
-    from scalestudy.engines.keras.private import epoch_iterator
-    from scalestudy.engines.tensorflow.fit_rows import WorkerRows
 
     def orders(iterator):
         keras_own = isinstance(iterator, TFEpochIterator)
@@ -263,7 +238,6 @@ def test_a_batch_of_each_worker_is_a_part_of_one_that_is_as_many_times_as_large(
     rows = framework.data.Dataset.from_tensor_slices((X, Y)).batch(3)
     words = {"shuffle": False, "batch_size": 9}
     assert_same(both(session, classifier, X, Y, per_worker=True, mine={"batch_size": 3}, **words))
-    import keras
 
     keras.utils.set_random_seed(3)
     streamed = classifier()
@@ -276,8 +250,6 @@ def test_a_batch_of_each_worker_is_a_part_of_one_that_is_as_many_times_as_large(
 
 
 def test_callbacks_stop_within_an_epoch_and_set_weights_as_under_keras(session):
-    import keras
-
     heard = []
 
     class Own(keras.callbacks.Callback):
@@ -299,8 +271,6 @@ def test_callbacks_stop_within_an_epoch_and_set_weights_as_under_keras(session):
 
 
 def test_a_model_is_fitted_again_after_it_was_compiled_anew_and_is_kerass_own_afterwards(session, tmp_path):
-    import keras
-
     keras.utils.set_random_seed(3)
     model = classifier()
     session.fit(model, X, Y, per_worker=False, verbose=0)
@@ -319,8 +289,6 @@ def test_a_model_is_fitted_again_after_it_was_compiled_anew_and_is_kerass_own_af
 
 
 def test_what_cannot_be_shared_is_refused_by_name(session):
-    import keras
-
     class Own(keras.Model):
         def __init__(self):
             super().__init__()
@@ -345,10 +313,6 @@ def test_what_cannot_be_shared_is_refused_by_name(session):
 
 @pytest.mark.parametrize(("updates", "told"), [(54, "58 %"), (460, None)])
 def test_a_training_too_short_for_its_moving_statistics_is_warned_of(capsys, updates, told):
-    import keras
-
-    from scalestudy.engines.tensorflow.fit_session import warn_of_moving_statistics
-
     model = classifier(between=[keras.layers.BatchNormalization()])
     model.optimizer.iterations.assign(updates)
     warn_of_moving_statistics(model)

@@ -5,7 +5,9 @@ import threading
 import numpy as np
 import pytest
 
-from scalestudy.engines.tensorflow.replicas import CompiledReplicas, TensorGroup
+from scalestudy.engines.keras.private import epoch_iterator
+from scalestudy.engines.tensorflow.fit_rows import WorkerRows
+from scalestudy.engines.tensorflow.replicas import CompiledReplicas, TensorGroup, share_values
 from scalestudy.util.errors import RunError, UserError
 
 pytestmark = pytest.mark.engine
@@ -46,9 +48,6 @@ def on_two(work):
 
 def calls(group, **given):
     """Return the calls of one epoch."""
-    from scalestudy.engines.keras.private import epoch_iterator
-    from scalestudy.engines.tensorflow.fit_rows import WorkerRows
-
     together = given.pop("together", 1)
     replicas = CompiledReplicas(group, 2, slices=[(group.rank, group.rank + 1)], size=2)
     shared = WorkerRows(epoch_iterator(**given).data_adapter, replicas, together=together)
@@ -107,8 +106,6 @@ def test_ragged_batches_are_refused_with_what_to_do(framework):
 
 
 def test_what_rank_0_has_is_had_by_all(framework):
-    from scalestudy.engines.tensorflow.replicas import share_values
-
     def work(group):
         variables = [framework.Variable([1.0 + group.rank]), framework.Variable([[group.rank, 7]])]
         share_values(group, variables)

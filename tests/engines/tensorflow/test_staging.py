@@ -1,21 +1,148 @@
-"""The addresses of a slice's memory on its way from the loader to the step."""
+"""A slice's memory on its way from the loader to the step, and the layout of a step on a GPU."""
 
 import threading
 
+import keras
 import numpy as np
 import pytest
 
 from scalestudy.data.loader import ALIGNMENT, Buffers, Loader, Stored
 from scalestudy.data.samples import Slice
+from scalestudy.engines.keras.adapt import adapt
+from scalestudy.engines.tensorflow import staging, tensorflow_layers
+from scalestudy.engines.tensorflow.staging import Compiled
+from scalestudy.engines.tensorflow.tensorflow_engine import begin
+from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
+from scalestudy.engines.tensorflow.tensorflow_trainer import step_of
+from scalestudy.tasks.unet import unet
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 
 
-@pytest.fixture
-def staging(framework):
-    from scalestudy.engines.tensorflow import staging
+def test_a_step_is_numbered_and_cut_out_on_the_device_of_its_rows(framework):
+    """Otherwise this would be the first GPU, and all others would fetch the step number from it."""
+    tf, placed = framework, {}
 
-    return staging
+    @tf.function
+    def cut(inputs, targets, first, index):
+        part = step_of(Slice(inputs, targets, 0, 2, 2, step=first), index, "CPU:1")
+        placed.update({name: getattr(part, name).device[-5:] for name in ("inputs", "targets", "step")})
+        return part.inputs, part.targets, part.step
+
+    inputs = tf.constant(np.arange(6, dtype=np.uint8).reshape(3, 2))
+    targets = tf.constant(np.arange(6, dtype=np.int32).reshape(3, 2))
+    row, labels, step = cut(inputs, targets, tf.constant(40, tf.int64), tf.constant(2))
+    assert placed == dict.fromkeys(("inputs", "targets", "step"), "CPU:1")
+    assert (row.numpy().tolist(), labels.numpy().tolist(), int(step)) == ([4, 5], [4, 5], 42)
+
+
+GPU, CPU = (f"/job:localhost/replica:0/task:0/device:{name}:0" for name in ("GPU", "CPU"))
+
+
+def transposes(concrete, capability: str) -> int:
+    """Count the transposes in a graph of convolutions, optimised for a GPU of this capability."""
+    from tensorflow.core.protobuf import config_pb2, device_properties_pb2
+    from tensorflow.python.framework import meta_graph
+    from tensorflow.python.grappler import cluster, tf_optimizer
+
+    definition = concrete.graph.as_graph_def()
+    for node in definition.node:
+        node.device = "" if node.op == "Placeholder" else GPU
+    graph = meta_graph.create_meta_graph_def(graph_def=definition, graph=concrete.graph)
+    ends = [output.name for output in concrete.outputs]
+    ends += [node.name for node in definition.node if node.op.startswith("Assign")]
+    graph.collection_def["train_op"].node_list.value.extend(ends)
+    properties = device_properties_pb2.DeviceProperties
+    environment = {"architecture": capability, "cuda": "12050", "cudnn": "9003"}
+    devices = [
+        device_properties_pb2.NamedDevice(
+            name=GPU,
+            properties=properties(
+                type="GPU",
+                vendor="NVidia",
+                frequency=1000,
+                num_cores=60,
+                memory_size=10**10,
+                environment=environment,
+            ),
+        ),
+        device_properties_pb2.NamedDevice(
+            name=CPU, properties=properties(type="CPU", frequency=1000, num_cores=4)
+        ),
+    ]
+    config = config_pb2.ConfigProto()
+    config.graph_options.rewrite_options.min_graph_nodes = -1
+    optimised = tf_optimizer.OptimizeGraph(config, graph, cluster=cluster.Cluster(devices=devices))
+    return sum(node.op == "Transpose" for node in optimised.node)
+
+
+def small_unet():
+    return unet((32, 32, 1), 2)
+
+
+def resnet50():
+    return keras.applications.ResNet50(weights=None, input_shape=(32, 32, 3), classes=10)
+
+
+def gradient(framework, made, rows, precision):
+    """Return the graph of a model's gradient for batches of `rows` rows; None means any number."""
+    tf = framework
+    begin(0, precision)
+    try:
+        model = made()
+        adapt(model, replace_layer, seed=0, sync_batch_norm=False)
+    finally:
+        begin(0, "float32")
+    variables = [variable.value for variable in model.trainable_variables]
+
+    def computed(images):
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(tf.cast(model(images, training=True), tf.float32))
+        return tape.gradient(total, variables)
+
+    keras.backend.clear_session()
+    specs = tf.TensorSpec((rows, *model.input_shape[1:]), tf.float32)
+    return tf.function(computed, autograph=False).get_concrete_function(specs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("made", "precision", "most"),
+    [
+        (small_unet, "float32", 4),
+        (small_unet, "tf32", 4),
+        (small_unet, "mixed_float16", 4),
+        (small_unet, "mixed_bfloat16", 4),
+        (resnet50, "float32", 2),  # one for the images, one for the gradient from the pooling layer
+        (resnet50, "mixed_float16", 0),  # in 16 bits, Tensor Cores use channels last
+        (resnet50, "mixed_bfloat16", 2),  # not computed by Tensor Cores of 7.0
+    ],
+)
+def test_of_batches_of_a_known_size_no_transposes_stay_between_the_layers(
+    framework, monkeypatch, made, precision, most
+):
+    """An unknown batch size costs float32 one transpose on each side of every batch normalisation."""
+    monkeypatch.setattr(
+        tensorflow_layers, "gpu", lambda device: GPU
+    )  # GPUs normalise 16-bit batches directly
+    known = gradient(framework, made, 8, precision)
+    for capability in ("7.0", "8.0", "9.0"):
+        assert transposes(known, capability) <= most
+    if (made, precision) == (small_unet, "float32"):
+        assert transposes(gradient(framework, made, None, precision), "8.0") > most
+
+
+def test_on_gpus_each_size_of_a_batch_has_its_graph_and_on_cpus_one_serves_all(framework, monkeypatch):
+    def rows_known(gpu):
+        monkeypatch.setattr(staging, "gpu", lambda device: gpu)
+        known = []
+        compiled = staging.Compiled(lambda call: known.append(call[0].inputs.shape[1]) or call[0].inputs)
+        for rows in (4, 3, 4):
+            compiled([Slice(np.zeros((1, rows, 2), np.float32), np.zeros((1, rows)), 0, rows, rows)])
+        return known
+
+    assert rows_known("CPU:0") == [4, 3]
+    assert rows_known(None) == [None]
 
 
 def address(tensor) -> int:
@@ -30,20 +157,17 @@ def read(buffers, rows=4, fill=1) -> Slice:
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.int32])
-def test_on_cpus_a_tensor_is_the_memory_that_was_read_into(staging, dtype):
+def test_on_cpus_a_tensor_is_the_memory_that_was_read_into(dtype):
     (array,) = Buffers().take(((3, 5), dtype))
     array.fill(3)
     tensor = staging.tensor(array)
-    assert (address(tensor), tensor.dtype.name, tensor.shape) == (
-        array.ctypes.data,
-        np.dtype(dtype).name,
-        (3, 5),
-    )
+    assert (address(tensor), tensor.shape) == (array.ctypes.data, (3, 5))
+    assert tensor.dtype.name == np.dtype(dtype).name
     assert "CPU:0" in tensor.device
 
 
 @pytest.mark.parametrize("fault", ["not aligned", "read-only", "with gaps"])
-def test_what_tensorflow_could_not_take_as_it_is_is_copied(staging, fault):
+def test_what_tensorflow_could_not_take_as_it_is_is_copied(fault):
     (array,) = Buffers().take(((20, ALIGNMENT), np.uint8))
     array[:] = np.arange(20)[:, None]
     if fault == "not aligned":
@@ -58,7 +182,7 @@ def test_what_tensorflow_could_not_take_as_it_is_is_copied(staging, fault):
     assert np.array_equal(tensor, before)
 
 
-def test_memory_is_read_into_again_only_when_the_last_tensor_over_it_has_gone(framework, staging):
+def test_memory_is_read_into_again_only_when_the_last_tensor_over_it_has_gone(framework):
     buffers = Buffers()
     part = staging.stage(read(buffers), 0)
     place = address(part.inputs)
@@ -69,10 +193,8 @@ def test_memory_is_read_into_again_only_when_the_last_tensor_over_it_has_gone(fr
     assert place in {each.inputs.ctypes.data for each in [read(buffers), read(buffers)]}
 
 
-def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(framework, staging):
+def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(framework):
     """The step waits until everything that may be read ahead is read, then checks its batch again."""
-    from scalestudy.engines.tensorflow.staging import Compiled
-
     tf, samples = framework, 40
     read, places, sums = [], set(), []
     more = threading.Condition()
@@ -110,7 +232,7 @@ def test_a_batch_stays_whole_while_a_step_computes_though_the_loader_reads_on(fr
 
 
 @pytest.fixture
-def elsewhere(framework, staging, monkeypatch):
+def elsewhere(framework, monkeypatch):
     """Copy slices between logical CPUs as if they were GPUs, the first device's to the last."""
     asked: list[tuple[int, str]] = []
 
@@ -122,7 +244,7 @@ def elsewhere(framework, staging, monkeypatch):
     return asked
 
 
-def test_each_device_has_its_own_slice_taken_there_by_its_own_thread(staging, elsewhere):
+def test_each_device_has_its_own_slice_taken_there_by_its_own_thread(elsewhere):
     inputs = np.arange(12, dtype=np.uint8)[:, None, None, None]
     loader = Loader(
         Stored(inputs, np.arange(12, dtype=np.int64)),
@@ -139,6 +261,6 @@ def test_each_device_has_its_own_slice_taken_there_by_its_own_thread(staging, el
     assert set(elsewhere) == {(0, "loader 0"), (1, "loader 1")}
 
 
-def test_labels_of_int32_stay_in_host_memory(staging, elsewhere):
+def test_labels_of_int32_stay_in_host_memory(elsewhere):
     part = staging.stage(read(Buffers()), 0)
     assert (part.inputs.device[-5:], part.targets.device[-5:]) == ("CPU:1", "CPU:0")

@@ -1,4 +1,4 @@
-"""Same batches, same answer: any number of PyTorch's workers, and TensorFlow's."""
+"""Same batches, same answer: any number of PyTorch's workers, their options, and TensorFlow's."""
 
 import importlib.util
 from pathlib import Path
@@ -15,6 +15,15 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed"),
 ]
 
+WHOLE = {"batch_size": 34}
+"""One step per epoch."""
+LOCAL = {"local_steps": 3, "steps_per_call": 1}
+ROUNDED = {"fp16": 2**-11, "bf16": 2**-8}
+"""Relative rounding error of one gradient."""
+ONE_UPDATE = WHOLE | {"optimizer": "sgd", "learning_rate": 0.1}
+"""One update of plain SGD from equal weights: what it differs by is the rounding of one sum of gradients."""
+
+
 OTHER_ENGINE = {"float64": 1e-6, "float32": 1e-3}
 """Largest difference between the engines' weights, relative to the largest change. In float64 it comes from
 TensorFlow, where Keras rounds rates and momenta to float32."""
@@ -23,13 +32,6 @@ OPTIMIZERS = {"nesterov": 1e-5, "adamw": 1e-3, "lamb": 1e-3}
 1e-6 to the norm by which it clips."""
 MIXED = 0.1
 """The same for four steps in mixed precision."""
-SAME = [
-    *[("plain", "ddp", n, precision) for n in (2, 3) for precision in ("float64", "float32")],
-    ("unet", "ddp", 2, "float64"),
-    ("unet", "ddp", 4, "float64"),
-    ("plain", "ddp", 4, "float64"),
-    ("plain", "torch-virtual", 14, "float64"),
-]
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +74,15 @@ def results(tmp_path_factory) -> Path:
     def optimized(implementation: str, workers: int) -> list[dict[str, Any]]:
         return [made for more in optimizers for made in of(implementation, workers, double, **more)]
 
+    def parts(implementation: str, workers: int, accumulate: int) -> list[dict[str, Any]]:
+        """Micro-batches with statistics of their own."""
+        more = {"sync": False, "changed": {"accumulate": accumulate}, "label": str(accumulate)}
+        return of(implementation, workers, ("unet", "float64"), **more)
+
+    def changed(workers: int, precision: str, label: str, train: dict[str, Any], **more: Any) -> Any:
+        kind = "ddp" if workers > 1 else "torch-single"
+        return of(kind, workers, ("plain", precision), changed=train, label=label, **more)
+
     with reserve.ports(12) as port:
         tensorflow = [
             *of("single", 1, *alone),
@@ -93,6 +104,10 @@ def results(tmp_path_factory) -> Path:
             *of("torch-virtual", 2, ("buffers", "float64"), **buffers),
             *of("torch-virtual", 2, drops, ("own", "float64")),
             *of("torch-virtual", 3, ("own", "float64")),
+            *parts("torch-single", 1, 4),
+            *parts("torch-virtual", 4, 1),
+            *parts("torch-virtual", 2, 2),
+            *changed(1, "float64", "whole", WHOLE),
         ]
         finish(
             start(torch, 1, port, out)
@@ -109,6 +124,18 @@ def results(tmp_path_factory) -> Path:
                     *of("ddp", 2, double, label="planted", orders={"planted": 1}),
                     *of("ddp", 2, drops, label="again"),
                     *optimized("ddp", 2),
+                    *parts("ddp", 2, 2),
+                    *changed(2, "float64", "whole", WHOLE | {"local_steps": 3}),
+                    *changed(2, "float32", "local", LOCAL),
+                    *changed(2, "float32", "left", LOCAL, orders={"leave": 6}),
+                    *changed(2, "float32", "summed", {}),
+                    *[
+                        made
+                        for kind in ("none", *ROUNDED)
+                        for made in changed(
+                            2, "float32", "once", ONE_UPDATE, orders={"steps": 1}, compression=kind
+                        )
+                    ],
                 ],
                 2,
                 port + 3,
@@ -125,62 +152,72 @@ def assert_same_bits(out: Path, one: str, other: str) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(after, again, strict=True))
 
 
-@pytest.mark.parametrize(("task", "implementation", "workers", "precision"), SAME)
-def test_weights_equal_those_of_one_worker(results, task, implementation, workers, precision):
-    names = (f"{task}-{kind}-{precision}-sync" for kind in ("torch-single1", f"{implementation}{workers}"))
-    assert_equal(results, *names, TOLERANCE[precision])
-
-
-@pytest.mark.parametrize(("task", "workers"), [("cnn", 2), ("own", 2), ("own", 3)])
-def test_workers_draw_the_same_dropout_wherever_they_are_computed(results, task, workers):
-    names = (f"{task}-{kind}{workers}-float64-sync" for kind in ("torch-virtual", "ddp"))
-    assert_equal(results, *names, TOLERANCE["float64"])
-
-
-@pytest.mark.parametrize(
-    ("task", "precision"), [("plain", "float64"), ("plain", "float32"), ("unet", "float64")]
-)
-def test_weights_equal_those_of_tensorflow(results, task, precision):
-    names = (f"{task}-{kind}-{precision}-sync" for kind in ("single1", "torch-single1"))
-    assert_equal(results, *names, OTHER_ENGINE[precision])
-
-
-def test_workers_with_their_own_statistics_equal_tensorflows(results):
-    names = [f"unet-{kind}2-float64-own" for kind in ("virtual", "torch-virtual", "ddp")]
-    assert_equal(results, names[1], names[2], TOLERANCE["float64"])
-    assert_equal(results, names[0], names[2], OTHER_ENGINE["float64"])
-
-
-def test_buffers_are_those_of_the_first_worker_and_parts_are_frozen_wherever_workers_are(results):
-    names = (f"buffers-{kind}2-float64-own-buffers" for kind in ("torch-virtual", "ddp"))
-    assert_equal(results, *names, TOLERANCE["float64"])
-    _, _, stored = weights(results, "buffers-ddp2-float64-own-buffers")
-    assert len(stored["digests"]) == 2 and len(set(stored["digests"])) == 1
-
-
-def test_samples_are_changed_alike_for_every_engine(results):
-    names = [f"plain-{kind}-float64-sync-changed" for kind in ("single1", "torch-single1", "ddp2")]
-    assert_equal(results, names[1], names[2], TOLERANCE["float64"])
-    assert_equal(results, names[0], names[1], OTHER_ENGINE["float64"])
-
-
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_optimizers_and_clipped_gradients_are_those_of_every_engine(results, optimizer):
-    names = [f"plain-{kind}-float64-sync-{optimizer}" for kind in ("single1", "torch-single1", "ddp2")]
-    assert_equal(results, names[1], names[2], TOLERANCE["float64"])
-    assert_equal(results, names[0], names[1], OPTIMIZERS[optimizer])
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "precision"),
-    [
-        ("torch-single1", "ddp2", "mixed_bfloat16"),
-        ("torch-single1", "ddp2", "mixed_float16"),
-        ("single1", "torch-single1", "mixed_bfloat16"),
+EXACT = TOLERANCE["float64"]
+EQUAL = [
+    # any number of workers and one
+    *[
+        (f"plain-torch-single1-{kind}-sync", f"plain-ddp{count}-{kind}-sync", TOLERANCE[kind])
+        for count in (2, 3)
+        for kind in ("float64", "float32")
     ],
-)
-def test_in_mixed_precision_they_stay_near_each_other(results, one, other, precision):
-    assert_equal(results, *(f"plain-{kind}-{precision}-sync" for kind in (one, other)), MIXED)
+    *[("unet-torch-single1-float64-sync", f"unet-ddp{count}-float64-sync", EXACT) for count in (2, 4)],
+    *[
+        ("plain-torch-single1-float64-sync", f"plain-{kind}-float64-sync", EXACT)
+        for kind in ("ddp4", "torch-virtual14")
+    ],
+    # the same dropout wherever workers are computed
+    *[
+        (f"{task}-torch-virtual{count}-float64-sync", f"{task}-ddp{count}-float64-sync", EXACT)
+        for task, count in (("cnn", 2), ("own", 2), ("own", 3))
+    ],
+    # TensorFlow
+    *[
+        (f"{task}-single1-{kind}-sync", f"{task}-torch-single1-{kind}-sync", OTHER_ENGINE[kind])
+        for task, kind in (("plain", "float64"), ("plain", "float32"), ("unet", "float64"))
+    ],
+    # workers with their own statistics
+    ("unet-torch-virtual2-float64-own", "unet-ddp2-float64-own", EXACT),
+    ("unet-virtual2-float64-own", "unet-ddp2-float64-own", OTHER_ENGINE["float64"]),
+    # buffers of the first worker, and frozen parts, wherever workers are
+    ("buffers-torch-virtual2-float64-own-buffers", "buffers-ddp2-float64-own-buffers", EXACT),
+    # changed samples
+    ("plain-torch-single1-float64-sync-changed", "plain-ddp2-float64-sync-changed", EXACT),
+    (
+        "plain-single1-float64-sync-changed",
+        "plain-torch-single1-float64-sync-changed",
+        OTHER_ENGINE["float64"],
+    ),
+    # optimizers, and clipped gradients
+    *[
+        (f"plain-torch-single1-float64-sync-{name}", f"plain-ddp2-float64-sync-{name}", EXACT)
+        for name in OPTIMIZERS
+    ],
+    *[
+        (f"plain-single1-float64-sync-{name}", f"plain-torch-single1-float64-sync-{name}", most)
+        for name, most in OPTIMIZERS.items()
+    ],
+    # mixed precision
+    *[
+        (f"plain-{one}-{kind}-sync", f"plain-{other}-{kind}-sync", MIXED)
+        for one, other, kind in (
+            ("torch-single1", "ddp2", "mixed_bfloat16"),
+            ("torch-single1", "ddp2", "mixed_float16"),
+            ("single1", "torch-single1", "mixed_bfloat16"),
+        )
+    ],
+    # k micro-batches of n workers, and one of each of n * k workers
+    *[
+        ("unet-torch-single1-float64-own-4", f"unet-{other}", EXACT)
+        for other in ("torch-virtual4-float64-own-1", "torch-virtual2-float64-own-2", "ddp2-float64-own-2")
+    ],
+    # weights averaged after each step, and summed gradients
+    ("plain-torch-single1-float64-sync-whole", "plain-ddp2-float64-sync-whole", EXACT),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "tolerance"), EQUAL)
+def test_weights_are_equal(results, one, other, tolerance):
+    assert_equal(results, one, other, tolerance)
 
 
 def test_buckets_are_summed_each_by_itself_and_to_the_same_bits(results):
@@ -195,9 +232,81 @@ def test_a_run_repeats_bit_for_bit_and_goes_on_bit_for_bit(results):
 
 
 def test_workers_agree_and_a_planted_divergence_does_not(results):
-    for workers in (2, 3, 4):
-        _, _, stored = weights(results, f"plain-ddp{workers}-float64-sync")
+    for name, workers in (
+        *((f"plain-ddp{workers}-float64-sync", workers) for workers in (2, 3, 4)),
+        ("buffers-ddp2-float64-own-buffers", 2),
+    ):
+        _, _, stored = weights(results, name)
         assert len(stored["digests"]) == workers
         assert len(set(stored["digests"])) == 1
     _, _, planted = weights(results, "plain-ddp2-float64-sync-planted")
     assert len(set(planted["digests"])) == 2
+
+
+@pytest.mark.parametrize("kind", list(ROUNDED))
+def test_gradients_are_summed_in_half_of_the_bytes(results, kind):
+    before, rounded, stored = weights(results, f"plain-ddp2-float32-sync-{kind}-once")
+    _, whole, plain = weights(results, "plain-ddp2-float32-sync-none-once")
+    assert 2 * stored["bytes"] == plain["bytes"]
+    assert len(set(stored["digests"])) == 1
+    change = max(np.abs(a - b).max() for a, b in zip(whole, before, strict=True))
+    difference = max(np.abs(a - b).max() for a, b in zip(whole, rounded, strict=True))
+    assert change > 1e-3
+    assert ROUNDED[kind] / 16 * change < difference < 2 * ROUNDED[kind] * change
+
+
+def test_local_steps_go_on_within_an_epoch_from_each_workers_own_weights(results):
+    (before, local, stored), (_, resumed, left), (_, summed, _) = (
+        weights(results, f"plain-ddp2-float32-sync-{label}") for label in ("local", "left", "summed")
+    )
+    assert all(np.array_equal(a, b) for a, b in zip(local, resumed, strict=True))
+    for run in (stored, left):
+        assert len(run["digests"]) == 2 and len(set(run["digests"])) == 1
+    assert len(set(left["apart"])) == 2, "workers have other weights each where the run is left"
+    change = max(np.abs(a - b).max() for a, b in zip(summed, before, strict=True))
+    assert max(np.abs(a - b).max() for a, b in zip(local, summed, strict=True)) > 1e-2 * change
+
+
+TASK = """
+import torch.distributed as dist
+from torch import nn
+
+kind, engine, data = "classes", "torch", "digits"
+loss, metrics = nn.CrossEntropyLoss(), ["accuracy"]
+
+class Net(nn.Module):
+    def __init__(self, size, classes):
+        super().__init__()
+        self.first, self.second = nn.Linear(size, classes), nn.Linear(size, classes)
+
+    def forward(self, x):
+        x, rank = x.flatten(1), dist.get_rank()
+        return {}
+
+def model(data):
+    return Net(data.input_shape[0] ** 2, data.classes)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("outputs", "named"),
+    [
+        ("(self.first(x) + self.second(x)) * (1 + rank)", ["rank 1", "rank 0", "forward"]),
+        (
+            "self.first(x) + (self.second(x) if rank == 0 or not self.training else 0)",
+            ["rank 1", "second.weight", "second.bias", "forward"],
+        ),
+    ],
+)
+def test_what_depends_on_the_rank_is_named(tmp_path, outputs, named):
+    made = case(prepared_sets(tmp_path, ["plain"]), "plain", "ddp", 2, "float64")
+    task = tmp_path / "ranks.py"
+    task.write_text(TASK.replace("{}", outputs))
+    made["point"]["task"] = str(task)
+    with reserve.ports(3) as port:
+        processes = start([made], 2, port, tmp_path)
+        texts = [process.communicate(timeout=300)[0] for process in processes]
+    assert processes[1].returncode != 0
+    error = next(line for line in reversed(texts[1].splitlines()) if "Error: Expected" in line)
+    assert [name for name in named if name in error] == named

@@ -9,7 +9,8 @@ from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.keras.inference import KerasInference, open_inference
-from scalestudy.features.predict import model_worker
+from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
+from scalestudy.features.predict import worker
 from scalestudy.features.predict.use_model import ModelJob
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.load import load_task
@@ -101,10 +102,8 @@ def test_a_model_of_several_outputs_is_refused(framework):
 
 
 def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkeypatch):
-    from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
-
     path, record, made = model
-    monkeypatch.setattr(model_worker, "EVALUATED_PIXELS", 64 * 5)
+    monkeypatch.setattr(worker, "EVALUATED_PIXELS", 64 * 5)
     rows = list(range(3, 40))
     swapped = [1, 0, *range(2, 10)]  # the set lists its first two classes in the other order
     job = ModelJob(
@@ -115,7 +114,7 @@ def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkey
         rows=rows,
         classes=swapped,
     )
-    answer = model_worker.evaluated(ENGINE, job)
+    answer = worker.evaluated(ENGINE, job)
     targets = np.array(swapped)[prepared.targets[rows]]
     outputs = np.asarray(made(prepared.inputs[rows].astype("float32") * prepared.scale))
     losses = -np.log(outputs[np.arange(len(rows)), targets])

@@ -1,14 +1,74 @@
-"""How a collective is timed; tests/features/check shows with real processes that it sums."""
+"""Collectives, compared with the strategies that use them; how they are timed, and their bandwidth."""
+
+import itertools
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from scalestudy.cluster.placement import Placement
+from scalestudy.config.settings import LaunchSettings
 from scalestudy.engines import exchange_trial
+from scalestudy.engines.exchange_trial import (
+    SIZES,
+    bus_bandwidth,
+    largest,
+    too_slow,
+)
 from scalestudy.engines.tensorflow.replicas import TensorGroup
 from scalestudy.engines.tensorflow.tensorflow_trial import TensorFlowTrial
+from scalestudy.plugins.engines import all_collectives, collective
 from scalestudy.util.errors import RunError
 
 pytestmark = pytest.mark.engine
+
+COLLECTIVES = all_collectives()
+
+
+def test_each_has_a_name_and_a_label_of_its_own():
+    assert len({each.name for each in COLLECTIVES}) == len(COLLECTIVES)
+    assert len({each.label for each in COLLECTIVES}) == len(COLLECTIVES)
+    with pytest.raises(KeyError):
+        collective("smoke signals")
+
+
+def test_each_is_of_a_strategy_with_processes_that_meet():
+    assert all(each.rendezvous for each in COLLECTIVES)
+
+
+def test_every_communication_of_a_study_file_is_tried():
+    named = get_args(get_type_hints(LaunchSettings)["communication"])
+    assert {each.communication for each in COLLECTIVES} - {None} == set(named)
+
+
+def test_what_a_study_names_to_use_one():
+    assert {each.name: each.swept for each in COLLECTIVES if each.device is None} == {
+        "ring": "native",
+        "auto": "native",
+        "horovod-mpi": "horovod",
+    }
+
+
+def test_messages_grow_fourfold_from_one_kibibyte_to_one_gibibyte():
+    assert (SIZES[0], SIZES[-1]) == (1024, 2**30)
+    assert {later // earlier for earlier, later in itertools.pairwise(SIZES)} == {4}
+
+
+@pytest.mark.parametrize(("ranks", "factor"), [(1, 0.0), (2, 1.0), (4, 1.5), (8, 1.75)])
+def test_the_bus_carries_two_n_minus_one_nths_of_the_message(ranks, factor):
+    assert bus_bandwidth(1000, 0.5, ranks) == pytest.approx(2000 * factor)
+
+
+def test_the_largest_message_follows_from_the_device_and_its_memory():
+    assert largest("cpu", None) == 64 * 2**20
+    assert largest("gpu", 80 * 2**30) > SIZES[-1]
+    assert largest("gpu", 5 * 2**30) < SIZES[-1], "a MIG instance"
+    assert largest("gpu", None) == SIZES[-1]
+
+
+def test_a_size_that_would_take_too_long_is_left_out():
+    assert too_slow(0.2, 1, 20) and not too_slow(0.1, 1, 20)
 
 
 class Counting(TensorGroup):
@@ -19,8 +79,6 @@ class Counting(TensorGroup):
         self.sums, self.now = 0, 0.0
 
     def tensor_sum(self, tensor):
-        import tensorflow as tf
-
         def summed(value):
             self.sums += 1
             self.now += 1.0
@@ -43,8 +101,6 @@ def test_a_sums_time_is_that_of_many_chained_in_one_call_divided_by_their_number
 
 
 def test_the_known_sum_is_taken_by_a_compiled_function_on_the_device(framework):
-    from scalestudy.cluster.placement import Placement
-
     placement = Placement(1, 2, 1, 2, 0, ("n1", "n1"), "test")
 
     class Other(TensorGroup):

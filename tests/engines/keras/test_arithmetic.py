@@ -1,8 +1,27 @@
-import pytest
+"""Seeds, precision and determinism, and messages for what TensorFlow refuses."""
 
+import keras
+import pytest
+import tensorflow as tf
+
+from scalestudy.engines.keras.arithmetic import explained, refuse_other_arithmetic
+from scalestudy.engines.tensorflow.tensorflow_engine import begin, op_determinism
 from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.tracebacks import error_text
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
+
+
+def test_an_error_in_a_compiled_function_is_told_by_what_it_says(framework):
+    @framework.function(input_signature=[framework.TensorSpec([None])])
+    def last(values):
+        return framework.gather(values, 7)
+
+    with pytest.raises(framework.errors.InvalidArgumentError, match="Detected at node") as caught:
+        last(framework.ones([5]))
+    said = error_text(caught.value)
+    assert said.startswith("InvalidArgumentError: Graph execution error: indices = 7 is not in [0, 5)")
+
 
 REFUSALS = {
     "A deterministic GPU implementation of fused batch-norm backprop, when training is disabled, is not "
@@ -22,10 +41,6 @@ REFUSALS = {
 
 @pytest.mark.parametrize(("message", "word"), REFUSALS.items())
 def test_each_wording_becomes_a_message_with_the_key_to_change(message, word):
-    import tensorflow as tf
-
-    from scalestudy.engines.keras.arithmetic import explained
-
     with pytest.raises(RunError, match=word) as caught, explained():
         raise tf.errors.UnimplementedError(None, None, message)
     assert "deterministic = false" in caught.value.action
@@ -41,24 +56,16 @@ def test_each_wording_becomes_a_message_with_the_key_to_change(message, word):
     ],
 )
 def test_another_error_stays_as_it_is(message):
-    import tensorflow as tf
-
-    from scalestudy.engines.keras.arithmetic import explained
-
     with pytest.raises(tf.errors.InvalidArgumentError), explained():
         raise tf.errors.InvalidArgumentError(None, None, message)
 
 
 def test_what_tensorflow_really_refuses_is_caught(framework):
-    from scalestudy.engines.keras.arithmetic import explained
-
     with pytest.raises(RunError, match="Timestamp cannot be called when determinism is enabled"), explained():
         framework.function(framework.timestamp)()
 
 
 def test_xla_really_refuses_max_pooling(framework):
-    from scalestudy.engines.keras.arithmetic import explained
-
     tf = framework
 
     @tf.function(jit_compile=True)
@@ -85,8 +92,6 @@ def test_xla_really_refuses_max_pooling(framework):
     ],
 )
 def test_tensorflow_is_asked_for_determinism_with_xla_on_gpus_too(deterministic, xla, device, asked):
-    from scalestudy.engines.tensorflow.tensorflow_engine import op_determinism
-
     assert op_determinism(deterministic=deterministic, xla=xla, device=device) == asked
 
 
@@ -94,10 +99,6 @@ def test_tensorflow_is_asked_for_determinism_with_xla_on_gpus_too(deterministic,
     ("precision", "allowed"), [("float32", False), ("tf32", True), ("mixed_float16", False)]
 )
 def test_tensor_float_is_allowed_by_its_own_precision_alone(framework, precision, allowed):
-    import keras
-
-    from scalestudy.engines.tensorflow.tensorflow_engine import begin
-
     try:
         begin(0, precision)
         assert framework.config.experimental.tensor_float_32_execution_enabled() == allowed
@@ -119,15 +120,11 @@ def test_tensor_float_is_allowed_by_its_own_precision_alone(framework, precision
 def test_a_worker_refuses_what_would_compute_in_another_precision(
     precision, device, capability, override, word
 ):
-    from scalestudy.engines.keras.arithmetic import refuse_other_arithmetic
-
     with pytest.raises(UserError, match=word):
         refuse_other_arithmetic(precision, device, capability, override)
 
 
 def test_a_worker_takes_what_computes_as_asked():
-    from scalestudy.engines.keras.arithmetic import refuse_other_arithmetic
-
     refuse_other_arithmetic("tf32", "gpu", (8, 0), None)
     refuse_other_arithmetic("tf32", "gpu", None, None)
     refuse_other_arithmetic("float32", "gpu", (7, 0), "0")

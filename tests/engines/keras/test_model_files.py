@@ -13,11 +13,13 @@ import keras
 import numpy as np
 import pytest
 
+from scalestudy.config.catalog import TASKS
 from scalestudy.engines.keras import model_files
 from scalestudy.engines.keras.model_files import load_model
 from scalestudy.store.model_record import EMBEDDED, ModelRecord
-from scalestudy.tasks.load import load_task
+from scalestudy.tasks.load import load_task, module_of
 from scalestudy.tasks.task import DataInfo
+from scalestudy.tasks.task_file import import_file
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -152,7 +154,6 @@ class Half(keras.layers.Layer):
 def test_a_model_with_layers_of_its_own_needs_its_task_file(framework, tmp_path):
     task = tmp_path / "own.py"
     task.write_text(OWN)
-    from scalestudy.tasks.task_file import import_file
 
     half = import_file(task).Half()
     made = keras.Sequential([keras.Input((2,)), half])
@@ -165,11 +166,6 @@ def test_a_model_with_layers_of_its_own_needs_its_task_file(framework, tmp_path)
 
 
 def test_code_in_a_model_file_does_not_run_without_a_task_file(framework, tmp_path, monkeypatch):
-    import keras
-
-    from scalestudy.config.catalog import TASKS
-    from scalestudy.tasks.load import module_of
-
     brought = EntryPoint("brought", "scalestudy.tasks.cnn", TASKS.group)
     monkeypatch.setattr(TASKS, "_added", {"brought": brought})
     made = keras.Sequential([keras.Input((2,)), keras.layers.Lambda(lambda values: values * 3)])

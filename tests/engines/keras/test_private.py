@@ -1,4 +1,4 @@
-"""Private names of Keras, TensorFlow and Horovod: each is used in one file and still exists."""
+"""Private names of Keras, TensorFlow and Horovod: each is used in one file and still exists; no downloads."""
 
 import ast
 import re
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "scalestudy"
+from scalestudy.util.errors import UserError
+
+SOURCE = Path(__file__).parents[3] / "src" / "scalestudy"
 KERAS = SOURCE / "engines" / "keras" / "private.py"
 HOROVOD = SOURCE / "engines" / "tensorflow" / "horovod_rendezvous.py"
 INTERNAL = {
@@ -101,3 +103,47 @@ def test_they_mean_in_keras_what_we_take_them_for(framework):
     assert float(private.settable_rate(keras.optimizers.SGD(0.25)).value) == 0.25
     falling = keras.optimizers.schedules.ExponentialDecay(0.1, 10, 0.9)
     assert private.settable_rate(keras.optimizers.SGD(falling)) is None
+
+
+TASK = """
+import keras
+
+kept = keras.utils.get_file("head.weights", {url!r})
+model = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)])
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+"""
+
+
+@pytest.fixture
+def load(framework, tmp_path, monkeypatch):
+    """Load a task as a worker does, into an empty Keras folder; a file serves its weights."""
+    from keras.src.backend import config
+    from keras.src.utils import file_utils
+
+    from scalestudy.engines.keras.private import forbid_downloads
+    from scalestudy.tasks.load import load_task
+    from scalestudy.tasks.task import DataInfo
+
+    monkeypatch.setattr(file_utils, "urlretrieve", file_utils.urlretrieve)
+    monkeypatch.setattr(config, "_KERAS_DIR", str(tmp_path / "keras"))
+    forbid_downloads()
+    (tmp_path / "served").write_text("weights")
+    file = tmp_path / "task.py"
+    file.write_text(TASK.format(url=(tmp_path / "served").as_uri()))
+    return lambda: load_task(str(file), DataInfo("classes", (8, 8, 1), 10))
+
+
+@pytest.mark.engine
+def test_a_task_whose_weights_are_not_there_is_refused_with_what_to_do(load, tmp_path):
+    with pytest.raises(UserError, match=r"served in a worker.*scalestudy data prepare STUDY"):
+        load()
+    assert not list((tmp_path / "keras").rglob("head*"))
+
+
+@pytest.mark.engine
+def test_a_task_whose_weights_are_there_is_built(load, tmp_path):
+    kept = tmp_path / "keras" / "datasets" / "head.weights"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("weights")
+    assert load().model.count_params() == 650

@@ -1,7 +1,20 @@
+"""Batch normalisation and noise, alone and on several workers."""
+
+import itertools
+from collections import Counter
+
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from scalestudy.data.samples import Slice
+from scalestudy.engines.keras.adapt import RowNoise, adapt
+from scalestudy.engines.keras.layer_context import Working, working
+from scalestudy.engines.keras.private import all_layers, seed_generators
+from scalestudy.engines.tensorflow import tensorflow_layers
+from scalestudy.engines.tensorflow.tensorflow_engine import begin
+from scalestudy.engines.tensorflow.tensorflow_layers import BatchNorm, replace_layer
 from scalestudy.util.errors import UserError
 
 pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
@@ -9,10 +22,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
 
 def pair(shape):
     """Return Keras's layer and ours, both built."""
-    import itertools
-
-    from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
-
     theirs, ours = (keras.layers.BatchNormalization(momentum=0.9) for _ in range(2))
     for layer in (theirs, ours):
         layer.build(shape)
@@ -23,8 +32,6 @@ def pair(shape):
 @pytest.mark.parametrize("shape", [(6, 5, 7, 3), (8, 4)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_alone_it_is_kerass_own_in_training_and_inference(shape, dtype):
-    from scalestudy.engines.tensorflow.tensorflow_engine import begin
-
     begin(0, dtype)
     try:
         theirs, ours = pair(shape)
@@ -50,10 +57,6 @@ def test_a_frozen_layer_keeps_its_statistics():
 
 def in_a_step(layer, x, **call):
     """Return output and gradients of a step, and the operations of its graph."""
-    import tensorflow as tf
-
-    from scalestudy.data.samples import Slice
-    from scalestudy.engines.keras.layer_context import Working, working
 
     @tf.function
     def computed(x):
@@ -72,8 +75,6 @@ def in_a_step(layer, x, **call):
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
 @pytest.mark.parametrize("frozen", [True, False])
 def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_values(frozen, dtype):
-    from scalestudy.engines.tensorflow.tensorflow_engine import begin
-
     begin(0, dtype)
     random = np.random.default_rng(0)
     try:
@@ -106,10 +107,6 @@ def test_training_itself_keeps_the_fused_kernel():
 def test_of_half_precision_the_fused_kernel_computes_in_float32_on_cpus_and_as_it_is_on_gpus(
     monkeypatch, dtype, gpu
 ):
-    import tensorflow as tf
-
-    from scalestudy.engines.tensorflow import tensorflow_layers
-
     _, ours = pair((6, 5, 7, 3))
     monkeypatch.setattr(tensorflow_layers, "gpu", lambda device: gpu)
     graph = tf.function(lambda x: ours.call(x, training=True)).get_concrete_function(
@@ -130,10 +127,6 @@ class Custom(keras.layers.Layer):
 
 
 def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_in():
-    from scalestudy.engines.keras.adapt import RowNoise, adapt
-    from scalestudy.engines.keras.private import all_layers
-    from scalestudy.engines.tensorflow.tensorflow_layers import BatchNorm, replace_layer
-
     inner = keras.Sequential([keras.Input((4,)), keras.layers.Dense(4), keras.layers.BatchNormalization()])
     inputs = keras.Input((4,))
     outputs = keras.layers.Dense(2)(keras.layers.Dropout(0.5)(Custom()(inner(inputs))))
@@ -153,9 +146,119 @@ def test_a_model_keeps_its_weights_and_what_it_computes_whatever_its_layers_lie_
 
 
 def test_synchronising_over_another_axis_is_refused_by_name():
-    from scalestudy.engines.keras.adapt import adapt
-    from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
-
     model = keras.Sequential([keras.Input((4, 3)), keras.layers.BatchNormalization(axis=1, name="rows")])
     with pytest.raises(UserError, match="in the layer rows"):
         adapt(model, replace_layer, seed=0, sync_batch_norm=True)
+
+
+KINDS = {
+    "Dropout": {},
+    "GaussianNoise": {},
+    "GaussianDropout": {},
+    "AlphaDropout": {},
+    "SpatialDropout2D": {"data_format": "channels_first"},
+}
+"""Noise layers and their arguments other than the rate."""
+
+
+def layer_of(rate, seed=0, index=0, kind="Dropout", **words):
+    layer = getattr(keras.layers, kind)(rate, **words)
+    replace_layer(layer, seed, iter([index]))
+    return layer
+
+
+def dropped(rows: slice, *, step=0, index=0, seed=0, shape=(16, 5, 3), kind="Dropout", **words):
+    layer = layer_of(0.4, seed, index, kind, **words)
+    numbers = [tf.constant(value, tf.int64) for value in (rows.start, rows.stop - rows.start, shape[0], step)]
+    with working(Working(Slice(None, None, *numbers), 1.0)):
+        return np.asarray(layer(np.ones(shape, "float32")[rows], training=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_workers_draw_the_rows_of_one_noise(kind):
+    shape = (16, 30, 3, 2) if "2D" in kind else (16, 5, 3)
+    whole = dropped(slice(0, 16), kind=kind, shape=shape, **KINDS[kind])
+    parts = [
+        dropped(slice(start, start + 4), kind=kind, shape=shape, **KINDS[kind]) for start in range(0, 16, 4)
+    ]
+    assert np.array_equal(whole, np.concatenate(parts))
+    assert len({row.tobytes() for row in whole}) == 16
+
+
+def test_a_noise_that_a_shape_has_alike_along_an_axis_is_so_in_each_sample():
+    noise = dropped(slice(0, 16), shape=(16, 4, 6), noise_shape=(None, 1, None))
+    assert np.array_equal(noise, np.broadcast_to(noise[:, :1], noise.shape))
+    assert len({row.tobytes() for row in noise}) > 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "mean", "deviation"),
+    [("GaussianNoise", 1, 0.4), ("GaussianDropout", 1, (0.4 / 0.6) ** 0.5)],
+)
+def test_normal_noise_has_kerass_mean_and_deviation(kind, mean, deviation):
+    noise = dropped(slice(0, 2000), shape=(2000, 10), kind=kind)
+    assert (noise.mean(), noise.std()) == pytest.approx((mean, deviation), abs=0.02)
+
+
+def test_alpha_dropout_gives_what_keras_gives():
+    plain = keras.layers.AlphaDropout(0.4)(np.ones((100, 10), "float32"), training=True)
+    noise = dropped(slice(0, 2000), shape=(2000, 10), kind="AlphaDropout")
+    np.testing.assert_allclose(np.unique(noise), np.unique(plain), rtol=1e-6)
+    assert np.mean(noise == noise.min()) == pytest.approx(0.4, abs=0.02)
+
+
+def test_other_layers_that_draw_do_so_by_the_step_and_each_worker_and_are_named():
+    flip = keras.layers.RandomFlip(seed=5, name="flip")
+    alike = keras.layers.Dropout(0.5, noise_shape=(1, 4, 1, 1), seed=5)
+    model = keras.Sequential([keras.Input((4, 4, 1)), flip, alike, keras.layers.Dropout(0.5), flip])
+    assert adapt(model, replace_layer, seed=0, sync_batch_norm=False) == ["flip"]
+
+    def seeds(layer, start, step):
+        (generator,) = seed_generators(layer)
+        part = Slice(None, None, tf.constant(start, tf.int64), 4, 8, tf.constant(step, tf.int64))
+        with working(Working(part, 1.0, calls=Counter())):
+            return [tuple(np.asarray(generator.next()).tolist()) for _ in range(2)]
+
+    drawn = [seed for start in (0, 4) for step in (0, 1) for seed in seeds(flip, start, step)]
+    assert len(set(drawn)) == 8 and drawn[0] == (5, 0)
+    assert seeds(flip, 4, 1) == drawn[6:]  # on any worker, any number of times
+    assert seeds(alike, 0, 1) == seeds(alike, 4, 1) != seeds(alike, 4, 0)
+
+
+def test_steps_layers_and_seeds_draw_differently():
+    noises = [
+        dropped(slice(0, 16)),
+        dropped(slice(0, 16), step=1),
+        dropped(slice(0, 16), index=1),
+        dropped(slice(0, 16), seed=1),
+    ]
+    assert len({noise.tobytes() for noise in noises}) == 4
+
+
+def test_a_layer_that_is_called_twice_in_a_step_draws_anew_and_the_next_step_begins_again():
+    layer, ones = layer_of(0.4), np.ones((16, 5), "float32")
+    numbers = [tf.constant(value, tf.int64) for value in (0, 16, 16, 0)]
+
+    def step():
+        with working(Working(Slice(None, None, *numbers), 1.0, calls=Counter())):
+            return [np.asarray(layer(ones, training=True)) for _ in range(2)]
+
+    first, second = step()
+    assert not np.array_equal(first, second)
+    assert all(np.array_equal(a, b) for a, b in zip(step(), (first, second), strict=True))
+
+
+def test_samples_differ_and_the_rate_is_kept():
+    noise = dropped(slice(0, 2000), shape=(2000, 10))
+    assert np.mean(noise == 0) == pytest.approx(0.4, abs=0.02)
+    assert set(np.unique(noise)) == {np.float32(0), np.float32(1 / 0.6)}
+    assert len({row.tobytes() for row in noise}) > 500
+
+
+def test_spatial_dropout_drops_whole_channels():
+    noise = dropped(slice(0, 16), shape=(16, 4, 4, 8), kind="SpatialDropout2D")
+    assert np.array_equal(noise, np.broadcast_to(noise[:, :1, :1], noise.shape))
+
+
+def test_without_training_nothing_is_dropped():
+    assert np.all(np.asarray(layer_of(0.9)(np.ones((4, 4), "float32"))) == 1)
