@@ -77,7 +77,7 @@ class LinearTrainer:
         self.told: list[object] = []
         self.stop_after = point.train.epochs
         self.own_rate = None
-        self.has_callbacks = False
+        self.has_callbacks = self.stops = False
 
     @property
     def rate(self):
@@ -159,22 +159,22 @@ class LinearTrainer:
         self.told.append((epochs, steps))
         return self
 
-    def begin(self):
+    def on_train_begin(self):
         self.told.append("begin")
 
-    def epoch_begin(self, epoch):
+    def on_epoch_begin(self, epoch):
         self.told.append(epoch)
 
-    def batch_end(self, step):
+    def on_train_batch_end(self, step):
         self.told.append(step)
 
-    def epoch_end(self, epoch, logs):
+    def on_epoch_end(self, epoch, logs):
         """Halve the rate, round rank 0's weights, and stop after `stop_after` epochs."""
         self.own_rate = 0.1 / 2**epoch
         self.weight = np.round(self.weight, 3)
-        return epoch + 1 >= self.stop_after
+        self.stops = epoch + 1 >= self.stop_after
 
-    def end(self, logs):
+    def on_train_end(self, logs):
         self.told.append(sorted(logs))
 
     def flops(self):
@@ -243,7 +243,7 @@ def silent_at(phase: str, folder: RunFolder, engine: Linear, clock: PhaseClock) 
     from scalestudy.measure.hang_detection import Watchdog
 
     if phase == "callbacks":
-        LinearTrainer.epoch_end = lambda self, epoch, logs: threading.Event().wait()
+        LinearTrainer.on_epoch_end = lambda self, epoch, logs: threading.Event().wait()
         made = engine.trainer
         engine.trainer = lambda *given: with_callbacks(made(*given))
     else:

@@ -360,10 +360,10 @@ def test_a_rate_that_a_callback_sets_before_an_epoch_is_that_of_every_rank(data)
         def __init__(self, trainer):
             self._trainer = trainer
 
-        def begin(self):
+        def on_train_begin(self):
             self._trainer.weight = np.ones_like(self._trainer.weight)
 
-        def epoch_begin(self, epoch):
+        def on_epoch_begin(self, epoch):
             self._trainer.own_rate = 0.1 / 2**epoch
 
     def work(joined):
@@ -390,10 +390,9 @@ class Watching:
     def __init__(self, trainer, spoil):
         self._trainer, self._spoil = trainer, spoil
 
-    def epoch_end(self, epoch, logs):
+    def on_epoch_end(self, epoch, logs):
         if self._spoil:
             self._trainer.weight = np.where(self._trainer.weight < 0, -0.0, np.nan)
-        return False
 
 
 @pytest.mark.parametrize("spoil", [False, True])

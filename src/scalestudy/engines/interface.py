@@ -183,25 +183,6 @@ class Bucket(NamedTuple):
     work: int | None
 
 
-class Callbacks(Protocol):
-    """A task's callbacks. Epochs and steps count from 0."""
-
-    def begin(self) -> None:
-        """Call the callbacks before training."""
-
-    def epoch_begin(self, epoch: int) -> None:
-        """Call the callbacks before an epoch."""
-
-    def batch_end(self, step: int) -> None:
-        """Call the callbacks after the call that ends with step `step` of the epoch."""
-
-    def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
-        """Call the callbacks after an epoch. Return whether one of them requests a stop."""
-
-    def end(self, logs: dict[str, float]) -> None:
-        """Call the callbacks after training."""
-
-
 class DeviceMark(Protocol):
     """A point in the work of a device, which a host gives in advance."""
 
@@ -322,8 +303,12 @@ class Trainer(Protocol):
     def weights(self) -> list[list[NDArray[Any]]]:
         """Return the weights of the model, for each copy of it in this process."""
 
-    def callbacks(self, *, epochs: int, steps: int) -> Callbacks:
-        """Return the task's callbacks for a run of `epochs` epochs of `steps` steps. Only for rank 0."""
+    def callbacks(self, *, epochs: int, steps: int) -> Any:
+        """Return the task's callbacks as a `keras.callbacks.CallbackList`. Only for rank 0."""
+
+    @property
+    def stops(self) -> bool:
+        """Whether a callback has asked to end the training."""
 
     def flops(self) -> Flops:
         """Count the operations of a step in the current phase. A single rank may call this."""

@@ -1,6 +1,7 @@
 """The times of a run: a clock by phase, and the distribution of step times."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import log2
@@ -98,23 +99,20 @@ class StepTimes:
 
     def __init__(self, rank: int) -> None:
         self._rank, self._together, self._stride = rank, 1, 1
-        self._calls: dict[int, int] = {}
-        self._waits: dict[int, int] = {}
+        self._calls: Counter[int] = Counter()
+        self._waits: Counter[int] = Counter()
         self._epochs: list[EpochSteps] = []
         self._count = self._steps = 0
         self._seconds = self._waited = self._longest = 0.0
 
     def add(self, steps: int, seconds: float, waited: float) -> None:
         """Count a call of `steps` steps that took `seconds`, after waiting `waited` seconds for input."""
-        calls, waits = self._calls, self._waits
         if steps > self._together:
             self._together = steps
-            calls.clear()
+            self._calls.clear()
         if steps == self._together:
-            index = class_of(seconds)
-            calls[index] = calls.get(index, 0) + 1
-        index = class_of(waited)
-        waits[index] = waits.get(index, 0) + 1
+            self._calls[class_of(seconds)] += 1
+        self._waits[class_of(waited)] += 1
         self._count += 1
         self._steps += steps
         self._seconds += seconds

@@ -175,15 +175,12 @@ class Usage:
         return [gpu.record(rank, device) for device, gpu in enumerate(self.gpus)]
 
     def _known(self, names: Sequence[str]) -> dict[str, float | None]:
-        sums = dict(zip(_SUMS, self.sums.tolist(), strict=True))
-        return {
-            name: _whole(sums[name])
-            if name.endswith("bytes")
-            else None
-            if math.isnan(sums[name])
-            else sums[name]
-            for name in names
+        known = {
+            name: round(value) if name.endswith("bytes") else value
+            for name, value in zip(_SUMS, self.sums.tolist(), strict=True)
+            if not math.isnan(value)
         }
+        return {name: known.get(name) for name in names}
 
 
 def _most(one: float, other: float | None) -> float:

@@ -23,39 +23,40 @@ class CallbackDecisions:
         self._callbacks = trainer.callbacks(epochs=epochs, steps=steps) if called else None
 
     def begin(self) -> None:
-        """Call `begin` of the callbacks, before training."""
+        """Call the callbacks before training."""
         if self._callbacks:
-            self._callbacks.begin()
+            self._callbacks.on_train_begin()
         if self._active:
             self._agree(stop=False)
             self._share_weights()
 
     def epoch_begin(self, epoch: int) -> None:
-        """Call `epoch_begin` of the callbacks for `epoch`, counted from 0."""
+        """Call the callbacks before `epoch`, counted from 0."""
         if self._callbacks:
-            self._callbacks.epoch_begin(epoch)
+            self._callbacks.on_epoch_begin(epoch)
         if self._active:
             self._agree(stop=False)
 
     def batch_end(self, step: int) -> None:
-        """Call `batch_end` of the callbacks, after the call that ends with step `step` of the epoch."""
+        """Call the callbacks after the call that ends with step `step` of the epoch."""
         if self._callbacks:
-            self._callbacks.batch_end(step)
+            self._callbacks.on_train_batch_end(step)
 
     def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
-        """Call `epoch_end` of the callbacks. Return whether all ranks must stop."""
-        if self._active:
-            self._trainer.average()  # callbacks read and may store the weights of all workers
-        stop = self._callbacks.epoch_end(epoch, logs) if self._callbacks else False
-        if self._active:
-            stop = self._agree(stop)
-            self._share_weights()
+        """Call the callbacks after an epoch. Return whether all ranks must stop."""
+        if not self._active:
+            return False
+        self._trainer.average()  # callbacks read and may store the weights of all workers
+        if self._callbacks:
+            self._callbacks.on_epoch_end(epoch, logs)
+        stop = self._agree(self._callbacks is not None and self._trainer.stops)
+        self._share_weights()
         return stop
 
     def end(self, logs: dict[str, float]) -> None:
-        """Call `end` of the callbacks, after training."""
+        """Call the callbacks after training."""
         if self._callbacks:
-            self._callbacks.end(logs)
+            self._callbacks.on_train_end(logs)
         if self._active:
             self._share_weights()
 

@@ -2,12 +2,14 @@
 
 import threading
 
+import keras
 import numpy as np
 import pytest
 
+from scalestudy.engines.keras.keras_trainer import share_values
 from scalestudy.engines.keras.private import epoch_iterator
 from scalestudy.engines.tensorflow.fit_rows import WorkerRows
-from scalestudy.engines.tensorflow.replicas import CompiledReplicas, TensorGroup, share_values
+from scalestudy.engines.tensorflow.replicas import CompiledReplicas, TensorGroup
 from scalestudy.util.errors import RunError, UserError
 
 pytestmark = pytest.mark.engine
@@ -107,7 +109,7 @@ def test_ragged_batches_are_refused_with_what_to_do(framework):
 
 def test_what_rank_0_has_is_had_by_all(framework):
     def work(group):
-        variables = [framework.Variable([1.0 + group.rank]), framework.Variable([[group.rank, 7]])]
+        variables = [keras.Variable([1.0 + group.rank]), keras.Variable([[group.rank, 7]], dtype="int64")]
         share_values(group, variables)
         history = group.share_object({"loss": [0.5, float("nan")]} if group.rank == 0 else {})
         return [v.numpy().tolist() for v in variables], str(history)

@@ -14,7 +14,7 @@ from scalestudy.config.point import Point
 from scalestudy.data.samples import Call
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Group, local_steps_of
-from scalestudy.engines.interface import Bucket, DeviceMark, Flops, Variable
+from scalestudy.engines.interface import Bucket, DeviceMark, Flops, Values, Variable
 from scalestudy.engines.keras.inference import Evaluation, KerasInference
 from scalestudy.engines.keras.layer_context import momentum_of, statistics_of
 from scalestudy.engines.keras.model_files import load_model, other_model
@@ -45,41 +45,6 @@ def refuse_moving_averages(callbacks: Sequence[keras.callbacks.Callback]) -> Non
             "SwapEMAWeights among the task's callbacks",
             "Average the weights in a callback of your own, and set them in its on_train_end.",
         )
-
-
-class KerasCallbacks:
-    """Calls a task's Keras callbacks, which may change the optimizer of the model; see `Callbacks`.
-
-    Callbacks that monitor a metric with `mode="auto"` get the better direction from the task. Keras would
-    look for it in a compiled model, and fail.
-    """
-
-    def __init__(self, task: Task, *, epochs: int, steps: int) -> None:
-        self._model = task.model
-        for callback in task.callbacks:
-            if isinstance(callback, WATCHING) and callback.mode == "auto":
-                better = task.senses.get(callback.monitor.removeprefix("val_"), UNKNOWN).better
-                callback.mode = {"higher": "max", "lower": "min", None: "auto"}[better]
-        self._list = keras.callbacks.CallbackList(
-            task.callbacks, model=task.model, epochs=epochs, steps=steps, verbose=0
-        )
-        task.model.stop_training = False
-
-    def begin(self) -> None:
-        self._list.on_train_begin()
-
-    def epoch_begin(self, epoch: int) -> None:
-        self._list.on_epoch_begin(epoch)
-
-    def batch_end(self, step: int) -> None:
-        self._list.on_train_batch_end(step)
-
-    def epoch_end(self, epoch: int, logs: dict[str, float]) -> bool:
-        self._list.on_epoch_end(epoch, logs)
-        return bool(self._model.stop_training)
-
-    def end(self, logs: dict[str, float]) -> None:
-        self._list.on_train_end(logs)
 
 
 class KerasTrainer:
@@ -231,10 +196,38 @@ class KerasTrainer:
     def weights(self) -> list[list[NDArray[Any]]]:
         """Return the weights of the model, then of the loss, for each copy of the model in this process."""
         weights = (*self.task.model.weights, *self.task.weights)
-        return [[np.asarray(keras.ops.convert_to_numpy(weight.value)) for weight in weights]]
+        return [[array_of(weight) for weight in weights]]
 
-    def callbacks(self, *, epochs: int, steps: int) -> KerasCallbacks:
-        return KerasCallbacks(self.task, epochs=epochs, steps=steps)
+    def values(self) -> Values:
+        return Values([array_of(variable) for variable in self._common], self._copies(self.own))
+
+    def assign(self, values: Values) -> None:
+        for variable, value in zip(self._common, values.common, strict=True):
+            variable.assign(typed(value, variable.dtype))
+        self._assign_copies(self.own, values.own)
+
+    def share(self) -> None:
+        share_values(self._group, self._all)
+
+    def callbacks(self, *, epochs: int, steps: int) -> keras.callbacks.CallbackList:
+        """See `Trainer.callbacks`.
+
+        Callbacks that monitor a metric with `mode="auto"` get the better direction from the task. Keras would
+        look for it in a compiled model, and fail.
+        """
+        task = self.task
+        for callback in task.callbacks:
+            if isinstance(callback, WATCHING) and callback.mode == "auto":
+                better = task.senses.get(callback.monitor.removeprefix("val_"), UNKNOWN).better
+                callback.mode = {"higher": "max", "lower": "min", None: "auto"}[better]
+        task.model.stop_training = False
+        return keras.callbacks.CallbackList(
+            task.callbacks, model=task.model, epochs=epochs, steps=steps, verbose=0
+        )
+
+    @property
+    def stops(self) -> bool:
+        return bool(self.task.model.stop_training)
 
     def flops(self) -> Flops:
         if self.task.training_losses is not None:  # they may call the model any number of times
@@ -268,6 +261,21 @@ class KerasTrainer:
         for variable, value in zip(weights, self.weights()[0], strict=True):
             variable.assign(value)
         return self._plain
+
+
+def array_of(variable: Any) -> NDArray[Any]:
+    """Return the value of a Keras variable; of several copies, the first."""
+    return np.asarray(keras.ops.convert_to_numpy(variable.value))
+
+
+def share_values(group: Group, variables: Sequence[Any]) -> None:
+    """Give every process rank 0's values of Keras variables. Every rank must call this."""
+    if group.size == 1 or not variables:
+        return
+    values = group.share_arrays([array_of(variable) for variable in variables])
+    if group.rank:
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
 
 
 def typed(value: NDArray[Any], dtype: str) -> NDArray[Any]:

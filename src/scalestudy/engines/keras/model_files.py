@@ -126,11 +126,16 @@ def with_scaling(model: keras.Model, record: ModelRecord) -> keras.Model:
 
 
 def _export_onnx(model: keras.Model, path: str, text: str) -> None:
-    import onnx
-
     given = model.inputs[0]
     model(np.zeros((1, *given.shape[1:]), given.dtype))  # Keras cannot export a model that was never called
     model.export(path, format="onnx", verbose=False)
+    describe_onnx(path, text)
+
+
+def describe_onnx(path: str, text: str) -> None:
+    """Store a model's record, as JSON `text`, in an ONNX file."""
+    import onnx
+
     made: Any = onnx.load(path)
     values = {"scalestudy": text, "class_names": json.dumps(json.loads(text)["class_names"])}
     onnx.helper.set_model_props(made, values)

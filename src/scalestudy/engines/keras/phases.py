@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scalestudy.config.point import Point
 from scalestudy.engines.group import Buckets, in_buckets, in_halves
 from scalestudy.engines.interface import Bucket, Flops
-from scalestudy.engines.keras.private import in_order, layers_within
+from scalestudy.engines.keras.private import all_layers, in_order
 from scalestudy.tasks.task import Task
 
 
@@ -23,7 +23,7 @@ def kept(model: keras.Model, names: Sequence[str]) -> Iterator[None]:
 
     Frozen batch normalisation uses its moving statistics.
     """
-    layers = [inner for name in names for inner in layers_within(model.get_layer(name))]
+    layers = [inner for name in names for inner in all_layers(model.get_layer(name))]
     before = [layer.trainable for layer in layers]
     for layer in layers:
         layer.trainable = False
@@ -94,7 +94,7 @@ def flops_of(model: keras.Model, trained: Sequence[keras.Variable]) -> Flops:
 
 def _work(layer: keras.layers.Layer) -> dict[int, int] | None:
     """Return the multiplications per sample with each of a layer's own kernels, by id; None if unknown."""
-    within = {id(weight) for inner in layers_within(layer)[1:] for weight in inner.weights}
+    within = {id(weight) for inner in all_layers(layer)[1:] for weight in inner.weights}
     kernels = [weight for weight in layer.weights if len(weight.shape) > 1 and id(weight) not in within]
     looks_up = isinstance(layer, keras.layers.Embedding)
     if looks_up or (not kernels and not isinstance(layer, _ATTENTION)):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, NoReturn
 
 import keras
@@ -26,13 +26,8 @@ _offered: list[Callable[..., Any]] = []
 """Keeps the function alive, since TensorFlow only holds a weak reference."""
 
 
-def all_layers(model: keras.Model) -> list[keras.layers.Layer]:
-    """Return all layers of a model, including inner layers."""
-    return list(model._flatten_layers())
-
-
-def layers_within(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
-    """Return a layer and all its inner layers, outer ones first."""
+def all_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """Return a layer (or a model) and all its inner layers, outer ones first."""
     return list(layer._flatten_layers())
 
 
@@ -128,17 +123,10 @@ def compiled_of(model: keras.Model) -> CompiledParts:
     return CompiledParts(loss, parts, model._loss_tracker, list(loss.metrics) if loss else [], metrics)
 
 
-@contextmanager
-def parts_replaced(compiled: CompiledParts, functions: Sequence[Any]) -> Iterator[None]:
+def parts_replaced(compiled: CompiledParts, functions: Sequence[Any]) -> AbstractContextManager[None]:
     """Make Keras's sum of losses call `functions` instead of its own losses inside the block."""
-    before = compiled.loss._flat_losses
-    compiled.loss._flat_losses = [
-        part._replace(loss=function) for part, function in zip(before, functions, strict=True)
-    ]
-    try:
-        yield
-    finally:
-        compiled.loss._flat_losses = before
+    parts = [part._replace(loss=call) for part, call in zip(compiled.parts, functions, strict=True)]
+    return replaced({compiled.loss: {"_flat_losses": parts}})
 
 
 def build_from(model: keras.Model, specs: Any) -> None:
@@ -203,17 +191,17 @@ def batch_of(adapter: Any) -> tuple[int, int]:
 
 @contextmanager
 def replaced(attributes: Mapping[Any, Mapping[str, Any]]) -> Iterator[None]:
-    """Set attributes of layers or other objects inside the block, without Keras tracking them."""
-    before = {layer: dict(vars(layer)) for layer in attributes}
+    """Set attributes of layers, modules or other objects inside the block, without Keras tracking them."""
+    before = {owner: dict(vars(owner)) for owner in attributes}
     try:
-        for layer, values in attributes.items():
-            vars(layer).update(values)
+        for owner, values in attributes.items():
+            vars(owner).update(values)
         yield
     finally:
-        for layer, values in attributes.items():
+        for owner, values in attributes.items():
             for name in values:
-                vars(layer).pop(name, None)
-            vars(layer).update({name: before[layer][name] for name in values if name in before[layer]})
+                vars(owner).pop(name, None)
+            vars(owner).update({name: before[owner][name] for name in values if name in before[owner]})
 
 
 def keep_wide_types() -> None:
@@ -359,17 +347,11 @@ def own_moments(layer: keras.layers.BatchNormalization) -> Callable[..., Any]:
     return layer._moments
 
 
-@contextmanager
-def epochs_by(iterator: Callable[..., Any]) -> Iterator[None]:
+def epochs_by(iterator: Callable[..., Any]) -> AbstractContextManager[None]:
     """Make `fit` and `evaluate` iterate over `iterator(**arguments)` inside the block."""
     from keras.src.backend.tensorflow import trainer as tensorflow_trainer  # which imports TensorFlow
 
-    before = tensorflow_trainer.TFEpochIterator
-    tensorflow_trainer.TFEpochIterator = iterator
-    try:
-        yield
-    finally:
-        tensorflow_trainer.TFEpochIterator = before
+    return replaced({tensorflow_trainer: {"TFEpochIterator": iterator}})
 
 
 def offer(read: Callable[..., Any]) -> None:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.samples import Slice
 from scalestudy.engines.group import Buckets, Joined, summed
+from scalestudy.engines.tensorflow.keras_optimizers import LossScale
 from scalestudy.engines.tensorflow.replicas import (
     CompiledReplicas,
     Gradient,
     Gradients,
-    LossScale,
     TensorGroup,
     Update,
 )

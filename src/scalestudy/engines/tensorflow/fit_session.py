@@ -10,6 +10,7 @@ import numpy as np
 
 from scalestudy.config.objectives import warning_of
 from scalestudy.engines.group import Group, Joined
+from scalestudy.engines.keras.keras_trainer import share_values
 from scalestudy.engines.keras.private import (
     all_layers,
     build_from,
@@ -23,7 +24,7 @@ from scalestudy.engines.keras.private import (
 )
 from scalestudy.engines.tensorflow.fit_rows import BatchForm, FitBatch, WorkerRows
 from scalestudy.engines.tensorflow.fit_step import Steps
-from scalestudy.engines.tensorflow.replicas import CompiledReplicas, share_values, tensors
+from scalestudy.engines.tensorflow.replicas import CompiledReplicas, tensors
 from scalestudy.util.errors import UserError
 
 HARMLESS = (
@@ -84,7 +85,7 @@ class SharedDecisions(keras.callbacks.Callback):
             rate.assign(agreed)
         variables = list(self.model.variables) if weights else []
         variables += self.model.optimizer.variables if optimizer else []
-        share_values(self._group, [variable.value for variable in variables])
+        share_values(self._group, variables)
 
 
 class Averaging(keras.callbacks.Callback):
@@ -209,7 +210,7 @@ class _SharedModel:
 
     def begin(self) -> None:
         """Give all workers the values of rank 0's model, which must be built."""
-        share_values(self._replicas.group, [variable.value for variable in self._model.variables])
+        share_values(self._replicas.group, self._model.variables)
 
     def average(self) -> None:
         """Set each worker's own variables to their means over workers. Every rank must call this."""

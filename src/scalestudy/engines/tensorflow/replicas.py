@@ -3,62 +3,21 @@
 import copy
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import keras
-import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.samples import Slice, leaves
 from scalestudy.engines.group import Buckets, Group, Joined, Replicas
 
+if TYPE_CHECKING:
+    from scalestudy.engines.tensorflow.keras_optimizers import LossScale
+
 Gradients = list[Any]
 Gradient = Callable[[Slice], tuple[Gradients, Any]]
 """slice -> gradients of (sum of its losses / total), and the sum of its losses."""
 Update = Callable[[Gradients], None]
-
-
-GROW_AFTER = 2000
-START = 2.0**15
-
-
-class LossScale:
-    """Dynamic loss scale, so that float16 gradients neither underflow nor overflow.
-
-    The scale is halved if a gradient is not finite (the step is skipped), and doubled after 2,000 good steps
-    (Micikevicius et al. 2018, arXiv:1710.03740). A value that is not finite on one worker is not finite in
-    the sum either, so all workers decide the same without further exchange.
-    """
-
-    def __init__(self) -> None:
-        self.variables = [
-            keras.Variable(START, trainable=False, dtype="float32"),
-            keras.Variable(0, trainable=False, dtype="int64"),
-        ]
-        self.value, self.good = (variable.value for variable in self.variables)
-
-    def overflow(self, gradients: Gradients) -> Any:
-        """Return whether any of the summed gradients is not finite."""
-        finite = [tf.reduce_all(tf.math.is_finite(gradient)) for gradient in gradients]
-        return tf.logical_not(tf.reduce_all(finite))
-
-    def guard(self, overflow: Any, update: Callable[[], None]) -> None:
-        """Call `update` unless `overflow` is true; then adjust the scale."""
-
-        def good() -> Any:
-            update()
-            full = self.good + 1 >= GROW_AFTER
-            self.value.assign(tf.where(full, self.value * 2, self.value))
-            self.good.assign(tf.where(full, tf.zeros([], tf.int64), self.good + 1))
-            return tf.constant(0)
-
-        def bad() -> Any:
-            self.value.assign(tf.maximum(self.value / 2, 1.0))
-            self.good.assign(0)
-            return tf.constant(0)
-
-        tf.cond(overflow, bad, good)
 
 
 def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> Gradient:
@@ -73,6 +32,7 @@ def in_parts(gradient: Gradient, parts: int, variables: Sequence[Any] = ()) -> G
         variables: Variables of the gradients. If given, the last part is computed outside the loop over the
             others, so that the exchange of a gradient can start before all gradients are complete.
     """
+    import tensorflow as tf  # here, because the strategies of one device work without it
 
     def part_of(whole: Slice, index: Any) -> Slice:
         rows = leaves(whole.inputs)[0].shape[0]
@@ -161,7 +121,7 @@ class CompiledReplicas(Replicas):
         gradient: Gradient,
         update: Update,
         slices: Sequence[Slice],
-        loss_scale: LossScale | None,
+        loss_scale: "LossScale | None",
         *,
         buckets: Buckets,
         together: bool = False,
@@ -255,16 +215,6 @@ def join_virtual(placement: Placement, *, workers: int, device: str, communicati
     """Join for the strategy "virtual": all workers in one process."""
     group = TensorGroup()
     return Joined(group, VirtualReplicas(group, workers, slices=[(0, workers)]))
-
-
-def share_values(group: Group, variables: Sequence[Any]) -> None:
-    """Give every process rank 0's values of TensorFlow variables. Every rank must call this."""
-    if group.size == 1 or not variables:
-        return
-    values = group.share_arrays([variable.numpy() for variable in variables])
-    if group.rank:
-        for variable, value in zip(variables, values, strict=True):
-            variable.assign(value)
 
 
 def without_exchange(joined: Joined) -> Joined:

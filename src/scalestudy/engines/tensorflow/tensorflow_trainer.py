@@ -15,7 +15,6 @@ from scalestudy.config.point import Point
 from scalestudy.data.samples import Call, Described, Slice, leaves
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Buckets, Joined
-from scalestudy.engines.interface import Values
 from scalestudy.engines.keras.adapt import adapt
 from scalestudy.engines.keras.arithmetic import explained
 from scalestudy.engines.keras.inference import Evaluation
@@ -23,14 +22,12 @@ from scalestudy.engines.keras.keras_trainer import KerasTrainer, typed
 from scalestudy.engines.keras.layer_context import Working, collecting, working
 from scalestudy.engines.keras.phases import Phase, kept
 from scalestudy.engines.keras.private import take_summed
-from scalestudy.engines.tensorflow.keras_optimizers import fuse, optimizer_of
+from scalestudy.engines.tensorflow.keras_optimizers import LossScale, fuse, optimizer_of
 from scalestudy.engines.tensorflow.replicas import (
     CompiledReplicas,
     Gradient,
     Gradients,
-    LossScale,
     in_parts,
-    share_values,
     tensors,
 )
 from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scaled_inputs, stage
@@ -255,19 +252,10 @@ class TensorFlowTrainer(KerasTrainer):
 
     def statistics(self, call: Call) -> list[NDArray[np.float64]]:
         with explained():
-            compute = self._statistics[self._phase]
-            return self._replicas.arrays(compute(call))
-
-    def values(self) -> Values:
-        return Values([variable.value.numpy() for variable in self._common], self._copies(self.own))
+            return self._replicas.arrays(self._statistics[self._phase](call))
 
     def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
         return [np.stack(self._replicas.copies(variable.value)) for variable in variables]
-
-    def assign(self, values: Values) -> None:
-        for variable, value in zip(self._common, values.common, strict=True):
-            variable.value.assign(typed(value, variable.dtype))
-        self._assign_copies(self.own, values.own)
 
     def _assign_copies(self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]) -> None:
         for variable, rows in zip(variables, copies, strict=True):
@@ -276,9 +264,6 @@ class TensorFlowTrainer(KerasTrainer):
 
     def average(self) -> None:
         self._replicas.average([variable.value for variable in self.local])
-
-    def share(self) -> None:
-        share_values(self._group, [variable.value for variable in self._all])
 
     def weights(self) -> list[list[NDArray[Any]]]:
         weights = (*self.task.model.weights, *self.task.weights)

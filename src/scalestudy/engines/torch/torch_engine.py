@@ -3,7 +3,6 @@
 import ctypes
 import functools
 import importlib.util
-import json
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine, StepTrial
 from scalestudy.engines.keras.arithmetic import OVERRIDE, begin, refuse_other_arithmetic
 from scalestudy.engines.keras.inference import KerasInference, built_module, open_inference
-from scalestudy.engines.keras.model_files import export_model, load_model, written_whole
+from scalestudy.engines.keras.model_files import describe_onnx, export_model, load_model, written_whole
 from scalestudy.engines.keras.private import (
     draw_by,
     forbid_downloads,
@@ -261,8 +260,6 @@ def _write_onnx(module: nn.Module, image: Any, path: Path, text: str) -> None:
             "no onnx in this environment",
             "Install it beside Scalestudy: pip install 'scalestudy[onnx]'; or choose --format pt2.",
         )
-    import onnx
-
     axes = {"image": {0: "batch"}, "output": {0: "batch"}}
     torch.onnx.export(
         module,
@@ -273,7 +270,4 @@ def _write_onnx(module: nn.Module, image: Any, path: Path, text: str) -> None:
         input_names=["image"],
         output_names=["output"],
     )
-    made: Any = onnx.load(path)
-    values = {"scalestudy": text, "class_names": json.dumps(json.loads(text)["class_names"])}
-    onnx.helper.set_model_props(made, values)
-    onnx.save(made, path)
+    describe_onnx(str(path), text)

@@ -242,6 +242,9 @@ class TorchScript:
         alone: Whether it joins no other processes.
     """
 
+    lightning_callback = staticmethod(lightning_callback)
+    transformers_callback = staticmethod(transformers_callback)
+
     def __init__(self, placement: Placement, gpu: int | None, *, alone: bool = False) -> None:
         self.group = OneProcess() if alone or placement.size == 1 else StoreGroup(placement)
         self.device = "cpu" if gpu is None else f"cuda:{gpu}"
@@ -318,12 +321,6 @@ class TorchScript:
             return None
         ways = dict(part.split(":") for part in distributed.get_backend_config().split(",") if ":" in part)
         return ways.get("cuda" if self._gpu else "cpu")
-
-    def lightning_callback(self, workers: Any, quality: str, better: str | None) -> Any:
-        return lightning_callback(workers, quality, better)
-
-    def transformers_callback(self, workers: Any, quality: str, better: str | None) -> Any:
-        return transformers_callback(workers, quality, better)
 
     def _record(self) -> None:
         events: Any = torch.cuda.Event

@@ -16,10 +16,10 @@ from scalestudy.config.point import Point
 from scalestudy.data.samples import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
-from scalestudy.engines.interface import DeviceMark, Values
+from scalestudy.engines.interface import DeviceMark
 from scalestudy.engines.keras.arithmetic import explained
 from scalestudy.engines.keras.inference import Evaluation
-from scalestudy.engines.keras.keras_trainer import KerasTrainer, typed
+from scalestudy.engines.keras.keras_trainer import KerasTrainer, array_of, share_values, typed
 from scalestudy.engines.keras.layer_context import collecting
 from scalestudy.engines.keras.phases import Phase, kept
 from scalestudy.engines.keras.private import untrainable
@@ -183,16 +183,8 @@ class TorchTrainer(KerasTrainer):
         parts = np.split(flat, np.cumsum([part.numel() for part in sums])[:-1])
         return [part.reshape(tuple(tensor.shape)) for part, tensor in zip(parts, sums, strict=True)]
 
-    def values(self) -> Values:
-        return Values([_array(variable) for variable in self._common], self._copies(self.own))
-
     def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
-        return [_array(variable)[None] for variable in variables]
-
-    def assign(self, values: Values) -> None:
-        for variable, value in zip(self._common, values.common, strict=True):
-            variable.assign(typed(value, variable.dtype))
-        self._assign_copies(self.own, values.own)
+        return [array_of(variable)[None] for variable in variables]
 
     def _assign_copies(self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]) -> None:
         for variable, rows in zip(variables, copies, strict=True):
@@ -200,22 +192,10 @@ class TorchTrainer(KerasTrainer):
 
     def average(self) -> None:
         if self._group.size > 1 and self.local:
-            means = self._group.mean([_array(variable) for variable in self.local])
+            means = self._group.mean([array_of(variable) for variable in self.local])
             for variable, value in zip(self.local, means, strict=True):
                 variable.assign(value)
-        self._take_from_first(self._shared.variables)
-
-    def share(self) -> None:
-        self._take_from_first(self._all)
-
-    def _take_from_first(self, variables: Sequence[Any]) -> None:
-        """Give every process rank 0's values of these variables."""
-        if self._group.size == 1 or not variables:
-            return
-        values = self._group.share_arrays([_array(variable) for variable in variables])
-        if self._group.rank:
-            for variable, value in zip(variables, values, strict=True):
-                variable.assign(value)
+        share_values(self._group, self._shared.variables)
 
 
 @contextmanager
@@ -290,7 +270,3 @@ def _compiled(model: Any) -> Any:
             "Remove compile, or return an nn.Module.",
         )
     return model.compiled()
-
-
-def _array(variable: keras.Variable) -> NDArray[Any]:
-    return np.asarray(keras.ops.convert_to_numpy(variable.value))

@@ -63,6 +63,13 @@ TORCH_VIRTUAL = Traits(
 )
 
 
+RECORDED = """
+    CUBLAS_WORKSPACE_CONFIG GLOO_SOCKET_IFNAME KERAS_BACKEND KERAS_HOME KERAS_TORCH_DEVICE KMP_AFFINITY
+    OMP_NUM_THREADS PYTORCH_CUDA_ALLOC_CONF TORCH_CPP_LOG_LEVEL TORCH_NCCL_ASYNC_ERROR_HANDLING
+"""
+"""Names of the variables of `EngineTraits.variables`."""
+
+
 class TorchTraits(EngineTraits):
     """The traits of PyTorch."""
 
@@ -101,18 +108,7 @@ class TorchTraits(EngineTraits):
         ),
     )
     trial_module = "scalestudy.engines.torch.torch_trial"
-    variables = (
-        "CUBLAS_WORKSPACE_CONFIG",
-        "GLOO_SOCKET_IFNAME",
-        "KERAS_BACKEND",
-        "KERAS_HOME",
-        "KERAS_TORCH_DEVICE",
-        "KMP_AFFINITY",
-        "OMP_NUM_THREADS",
-        "PYTORCH_CUDA_ALLOC_CONF",
-        "TORCH_CPP_LOG_LEVEL",
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING",
-    )
+    variables = tuple(RECORDED.split())
     unused = ("sklearn",)
     """Packages that Keras imports only if they are installed; see `TensorFlowTraits.unused`."""
     script_session = "scalestudy.engines.torch.torch_script:TorchScript"
