@@ -83,21 +83,21 @@ def test_one_process_alone_is_its_own_group():
 SIZES = st.lists(st.integers(0, 100), max_size=20)
 
 
-def test_last_gradients_go_first_and_keep_their_order_within_a_bucket():
-    assert in_buckets([1, 2, 3, 4, 5], 7) == ((3, 4), (0, 1, 2))
-    assert in_buckets([1, 2, 3, 4, 5], 5) == ((4,), (2, 3), (0, 1))
-
-
-def test_a_gradient_larger_than_a_bucket_is_not_divided():
-    assert in_buckets([1, 50, 1], 10) == ((1, 2), (0,))
-
-
-def test_without_a_limit_or_below_it_there_is_one_bucket_in_the_models_order():
-    assert in_buckets([4, 4, 4], None) == in_buckets([4, 4, 4], 100) == ((0, 1, 2),)
-
-
-def test_a_model_without_weights_has_no_bucket():
-    assert in_buckets([], 10) == () == in_buckets([], None)
+@pytest.mark.parametrize(
+    ("sizes", "limit", "buckets"),
+    [
+        # last gradients first, in the model's order within a bucket
+        ([1, 2, 3, 4, 5], 7, ((3, 4), (0, 1, 2))),
+        ([1, 2, 3, 4, 5], 5, ((4,), (2, 3), (0, 1))),
+        ([1, 50, 1], 10, ((1, 2), (0,))),  # a gradient larger than a bucket is not divided
+        ([4, 4, 4], None, ((0, 1, 2),)),
+        ([4, 4, 4], 100, ((0, 1, 2),)),
+        ([], 10, ()),
+        ([], None, ()),
+    ],
+)
+def test_buckets_are_closed_as_soon_as_they_are_full(sizes, limit, buckets):
+    assert in_buckets(sizes, limit) == buckets
 
 
 @given(SIZES, st.integers(1, 200))

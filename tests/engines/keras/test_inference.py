@@ -10,7 +10,7 @@ from few_digits import few_digits
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.keras.inference import KerasInference, open_inference
 from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE
-from scalestudy.features.predict import worker
+from scalestudy.features.predict import model_worker
 from scalestudy.features.predict.use_model import ModelJob
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.load import load_task
@@ -103,7 +103,7 @@ def test_a_model_of_several_outputs_is_refused(framework):
 
 def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkeypatch):
     path, record, made = model
-    monkeypatch.setattr(worker, "EVALUATED_PIXELS", 64 * 5)
+    monkeypatch.setattr(model_worker, "EVALUATED_PIXELS", 64 * 5)
     rows = list(range(3, 40))
     swapped = [1, 0, *range(2, 10)]  # the set lists its first two classes in the other order
     job = ModelJob(
@@ -114,7 +114,7 @@ def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkey
         rows=rows,
         classes=swapped,
     )
-    answer = worker.evaluated(ENGINE, job)
+    answer = model_worker.evaluated(ENGINE, job)
     targets = np.array(swapped)[prepared.targets[rows]]
     outputs = np.asarray(made(prepared.inputs[rows].astype("float32") * prepared.scale))
     losses = -np.log(outputs[np.arange(len(rows)), targets])

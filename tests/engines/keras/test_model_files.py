@@ -24,6 +24,8 @@ from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 
+FORMS = {"m.keras": "keras", "m": "savedmodel"}
+"""Names of exported models, and their forms."""
 FRESH = """
 import importlib.util, json, sys
 sys.path.append(sys.argv[1])
@@ -68,15 +70,22 @@ def expected(model, images):
     return np.asarray(model(images.astype("float32") / 255))
 
 
-def test_it_loads_where_this_package_is_not(model, images, tmp_path):
-    model_files.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
-    model_files.export_model(model, record(), str(tmp_path / "m"), "savedmodel")
+@pytest.fixture(scope="module")
+def exported(model, tmp_path_factory):
+    """A folder with the model as `m.keras`, and as a SavedModel in `m`."""
+    folder = tmp_path_factory.mktemp("exported")
+    for name, form in FORMS.items():
+        model_files.export_model(model, record(), str(folder / name), form)
+    return folder
+
+
+def test_it_loads_where_this_package_is_not(model, images, exported, tmp_path):
     np.save(tmp_path / "images.npy", images)
     # -I excludes PYTHONPATH and the working folder, -S excludes editable installs.
-    words = ["-I", "-S", "-c", FRESH, sysconfig.get_path("purelib"), "images.npy", "m.keras", "m"]
+    words = ["-I", "-S", "-c", FRESH, sysconfig.get_path("purelib"), str(tmp_path / "images.npy")]
     done = subprocess.run(
-        [sys.executable, *words],
-        cwd=tmp_path,
+        [sys.executable, *words, *FORMS],
+        cwd=exported,
         capture_output=True,
         text=True,
         check=False,
@@ -91,35 +100,26 @@ def test_it_loads_where_this_package_is_not(model, images, tmp_path):
     assert np.allclose(answer["savedmodel"], answer["keras"], atol=1e-5)
 
 
-def test_its_classes_and_preprocessing_are_inside(model, tmp_path):
-    model_files.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
-    model_files.export_model(model, record(), str(tmp_path / "m"), "savedmodel")
-    with zipfile.ZipFile(tmp_path / "m.keras") as archive:
-        inside = ModelRecord.model_validate_json(archive.read(EMBEDDED))
-    assert inside == record()
-    assert ModelRecord.model_validate_json((tmp_path / "m" / EMBEDDED).read_bytes()) == record()
-
-
-def test_the_scaling_is_inside(model, images, tmp_path):
-    model_files.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
-    whole = load_model(str(tmp_path / "m.keras"), "cnn")
+def test_its_record_and_its_scaling_are_inside(model, images, exported):
+    with zipfile.ZipFile(exported / "m.keras") as archive:
+        assert ModelRecord.model_validate_json(archive.read(EMBEDDED)) == record()
+    assert ModelRecord.model_validate_json((exported / "m" / EMBEDDED).read_bytes()) == record()
+    whole = load_model(str(exported / "m.keras"), "cnn")
     assert np.allclose(whole(images), expected(model, images), atol=1e-6)
 
 
-def test_what_was_there_is_replaced_whole_and_nothing_half_written_stays(model, tmp_path, monkeypatch):
-    for name, form in (("m.keras", "keras"), ("m", "savedmodel")):
-        model_files.export_model(model, record(), str(tmp_path / name), form)
-        model_files.export_model(model, record(), str(tmp_path / name), form)
-    before = sorted(path.name for path in tmp_path.iterdir())
-    assert before == ["m", "m.keras"]
+def test_what_was_there_is_replaced_whole_and_nothing_half_written_stays(model, exported, monkeypatch):
+    for name, form in FORMS.items():
+        model_files.export_model(model, record(), str(exported / name), form)
+    assert sorted(path.name for path in exported.iterdir()) == ["m", "m.keras"]
 
     def fail(*_):
         raise ValueError("no counterpart of layer X")
 
     monkeypatch.setattr(model_files, "with_scaling", fail)
     with pytest.raises(ValueError, match="no counterpart"):
-        model_files.export_model(model, record(), str(tmp_path / "m.keras"), "keras")
-    assert sorted(path.name for path in tmp_path.iterdir()) == before
+        model_files.export_model(model, record(), str(exported / "m.keras"), "keras")
+    assert sorted(path.name for path in exported.iterdir()) == ["m", "m.keras"]
 
 
 def test_onnx_without_its_packages_is_refused_with_what_to_install(model, tmp_path, monkeypatch):

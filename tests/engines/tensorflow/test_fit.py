@@ -1,7 +1,9 @@
 """Several workers compute the same numbers as Keras's own `fit`, for any arguments."""
 
+import inspect
 import random
 from collections import Counter
+from functools import partial
 
 import keras
 import numpy as np
@@ -50,16 +52,17 @@ def classifier(optimizer="adam", loss="sparse_categorical_crossentropy", between
 def both(session, make, *data, per_worker=False, mine=None, **arguments):
     """Return model and history of Keras alone, and those of the workers."""
     found = []
-    for fit in (lambda model, **own: model.fit(*data, **own), None):
+    for more in (None, mine or {}):
         keras.utils.set_random_seed(3)
         model = make()
         own = {"epochs": 2, "verbose": 0, **arguments}
         own["callbacks"] = [make_callback() for make_callback in own.get("callbacks", ())]
-        if fit:
-            history = fit(model, **own)
+        given = [each() if inspect.isfunction(each) else each for each in data]
+        if more is None:
+            history = model.fit(*given, **own)
         else:
-            history = session.fit(model, *data, per_worker=per_worker, **(own | (mine or {})))
-        found += [(model, history)]
+            history = session.fit(model, *given, per_worker=per_worker, **own | more)
+        found.append((model, history))
     return found
 
 
@@ -191,15 +194,8 @@ def test_a_stream_whose_length_is_not_known_is_shared_batch_by_batch(session):
             for start in range(0, 23, 6):
                 yield X[start : start + 6], Y[start : start + 6]
 
-    found = []
-    for fit in (
-        lambda m, **k: m.fit(rows(), **k),
-        lambda m, **k: session.fit(m, rows(), per_worker=False, **k),
-    ):
-        keras.utils.set_random_seed(3)
-        model = classifier(steps_per_execution=2)
-        found.append((model, fit(model, epochs=2, steps_per_epoch=4, shuffle=False, verbose=0)))
-    assert_same(found)
+    make = partial(classifier, steps_per_execution=2)
+    assert_same(both(session, make, rows, steps_per_epoch=4, shuffle=False))
 
 
 @pytest.mark.parametrize("known", [True, False], ids=["known length", "unknown length"])

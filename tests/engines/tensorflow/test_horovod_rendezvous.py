@@ -18,6 +18,7 @@ from scalestudy.engines.tensorflow.installation import library_file as horovod_b
 from scalestudy.util.errors import RunError, UserError
 
 SECRET = "0123abcd" * 8
+TUNED = [name.removeprefix("HOROVOD_") for name in rendezvous.tuning("cpu")]
 
 
 def place(rank: int, counts: list[int], **changes) -> Placement:
@@ -69,27 +70,31 @@ def test_the_groups_are_those_that_horovods_own_launcher_would_make(counts):
         assert ours == [slot.local_rank, slot.local_size, slot.cross_rank, slot.cross_size]
 
 
-def test_what_another_run_left_behind_is_not_believed(monkeypatch):
-    monkeypatch.setenv("HOROVOD_RANK", "3")
-    monkeypatch.setenv("HOROVOD_ELASTIC", "1")
-    monkeypatch.setenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", "elsewhere")
-    rendezvous.join(place(0, [1]))
-    assert os.environ["HOROVOD_RANK"] == "0"
-    assert "HOROVOD_ELASTIC" not in os.environ
-    assert "HOROVOD_GLOO_RENDEZVOUS_ADDR" not in os.environ
-
-
-def test_horovodrun_has_arranged_everything(monkeypatch):
-    monkeypatch.setenv("HOROVOD_RANK", "1")
-    rendezvous.join(place(1, [2], source="horovodrun", port=None))
-    assert os.environ["HOROVOD_RANK"] == "1"
-
-
-@pytest.mark.parametrize(("device", "cycle"), [("cpu", "2.5"), ("gpu", None)])
-def test_horovods_cycle_is_changed_on_cpus_alone_and_no_group_is_fused_with_another(device, cycle):
-    rendezvous.join(place(0, [1]), device=device)
-    assert os.environ.get("HOROVOD_CYCLE_TIME") == cycle
-    assert os.environ["HOROVOD_DISABLE_GROUP_FUSION"] == "1"
+@pytest.mark.parametrize(
+    ("before", "placed", "device", "expected"),
+    [
+        (  # what another run left behind is not believed
+            {"RANK": "3", "ELASTIC": "1", "GLOO_RENDEZVOUS_ADDR": "elsewhere"},
+            place(0, [1]),
+            "cpu",
+            {"RANK": "0", "ELASTIC": None, "GLOO_RENDEZVOUS_ADDR": None},
+        ),
+        # horovodrun has arranged everything
+        ({"RANK": "1"}, place(1, [2], source="horovodrun", port=None), "cpu", {"RANK": "1"}),
+        # the cycle is changed on CPUs alone, and no group is fused with another
+        ({}, place(0, [1]), "cpu", {"CYCLE_TIME": "2.5", "DISABLE_GROUP_FUSION": "1"}),
+        ({}, place(0, [1]), "gpu", {"CYCLE_TIME": None, "DISABLE_GROUP_FUSION": "1"}),
+        # what the user says stays
+        *(({name: "0"}, place(0, [1]), "cpu", {name: "0"}) for name in TUNED),
+    ],
+)
+def test_horovods_variables_are_those_of_the_run_and_of_the_user(
+    monkeypatch, before, placed, device, expected
+):
+    for name, value in before.items():
+        monkeypatch.setenv(f"HOROVOD_{name}", value)
+    rendezvous.join(placed, device=device)
+    assert {name: os.environ.get(f"HOROVOD_{name}") for name in expected} == expected
 
 
 @pytest.mark.parametrize(("limit", "seconds"), [(None, "600"), ("90.0", "90")])
@@ -101,16 +106,16 @@ def test_ranks_may_start_as_far_apart_as_a_run_may_be_without_progress(monkeypat
     assert os.environ["HOROVOD_GLOO_TIMEOUT_SECONDS"] == seconds
 
 
-def test_what_the_user_says_of_horovod_stays(monkeypatch):
-    for name in rendezvous.tuning("cpu"):
-        monkeypatch.setenv(name, "0")
-    rendezvous.join(place(0, [1]))
-    assert {os.environ[name] for name in rendezvous.tuning("cpu")} == {"0"}
-
-
-def test_without_a_port_there_is_nowhere_to_meet():
-    with pytest.raises(UserError, match="there is no port"):
-        rendezvous.join(place(0, [2], port=None))
+@pytest.mark.parametrize(
+    ("placed", "error", "words"),
+    [
+        (place(0, [2], port=None), UserError, "there is no port"),
+        (place(1, [1, 1], hosts=("node.invalid", "n1")), RunError, r"no address of node\.invalid"),
+    ],
+)
+def test_where_processes_cannot_meet_the_reason_is_named(placed, error, words):
+    with pytest.raises(error, match=words):
+        rendezvous.join(placed)
 
 
 @pytest.mark.engine
@@ -132,23 +137,14 @@ def test_a_port_in_use_is_named():
             rendezvous.join(place(0, [2], port=port))
 
 
-def test_a_host_without_an_address_is_named():
-    with pytest.raises(RunError, match=r"no address of node\.invalid"):
-        rendezvous.join(place(1, [1, 1], hosts=("node.invalid", "n1")))
-
-
-def test_processes_of_one_node_meet_on_the_loopback():
+@pytest.mark.parametrize("named", [None, "ib0"])
+def test_processes_of_one_node_meet_on_the_loopback_unless_the_site_names_an_interface(monkeypatch, named):
     pytest.importorskip("horovod.runner")
+    if named:
+        monkeypatch.setenv("HOROVOD_GLOO_IFACE", named)
     rendezvous.join(place(0, [2], port=_free_port()))
     assert os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"].startswith("127.0.0.1:")
-    assert os.environ["HOROVOD_GLOO_IFACE"].startswith("lo")
-
-
-def test_an_interface_that_the_site_names_is_kept(monkeypatch):
-    pytest.importorskip("horovod.runner")
-    monkeypatch.setenv("HOROVOD_GLOO_IFACE", "ib0")
-    rendezvous.join(place(0, [2], port=_free_port()))
-    assert os.environ["HOROVOD_GLOO_IFACE"] == "ib0"
+    assert os.environ["HOROVOD_GLOO_IFACE"].startswith(named or "lo")
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +165,7 @@ def served():
 
 def own(told: str, port: int) -> str:
     """Return the path that Horovod's client requests: it appends the port, a scope and a key."""
-    return f"{told}:{port}/".partition("/")[1] + f"{told}:{port}/".partition("/")[2]
+    return "/" + f"{told}:{port}/".partition("/")[2]
 
 
 def ask(port: int, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:

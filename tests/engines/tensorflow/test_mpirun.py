@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from data_settings import data_of
+from few_digits import few_digits
+from scalestudy.config.point import Point
+from scalestudy.data.split import stored_split
+from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch.worker_processes import FOREIGN
-from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.run_folder import RunFolder, write_point
 
 pytestmark = pytest.mark.engine
 
@@ -59,6 +64,35 @@ def horovod_with_mpi(mpirun, tmp_path_factory) -> Path:
     )
     assert done.returncode == 0, done.stderr
     return target
+
+
+@pytest.fixture(scope="module")
+def make_run(tmp_path_factory):
+    """Make the folder of a run on 120 digits: make_run(implementation, workers)."""
+    cache = tmp_path_factory.mktemp("cache")
+    prepared = prepare(data_of(few_digits(cache, 160), cache=cache))
+    files = {"prepared": str(prepared.path), "split": str(stored_split(prepared, 40 / 160, 0).path)}
+    train = {"epochs": 2, "batch_size": 24, "batch": "global", "optimizer": "momentum"}
+
+    def make(implementation: str, workers: int) -> RunFolder:
+        values = {
+            "name": f"{implementation}-w{workers}-s0",
+            "study": "test",
+            "task": "cnn",
+            "strategy": implementation,
+            "workers": workers,
+            "seed": 0,
+            "terms": {"implementation": implementation},
+            "data": {"source": "digits"},
+            "train": {**train, "learning_rate": 0.05, "schedule": "constant"},
+            "files": files,
+        }
+        folder = tmp_path_factory.mktemp(values["name"]) / "run-1"
+        folder.mkdir()
+        write_point(folder / "point.json", Point.model_validate(values))
+        return RunFolder(folder)
+
+    return make
 
 
 def start(launcher: list[str], processes: int, run: RunFolder, **variables: str) -> tuple[int, str]:

@@ -29,21 +29,25 @@ def pair(shape):
     return theirs, ours
 
 
+@pytest.fixture
+def precision(request):
+    """Compute in the precision that the test names."""
+    begin(0, request.param)
+    yield request.param
+    begin(0, "float32")
+
+
 @pytest.mark.parametrize("shape", [(6, 5, 7, 3), (8, 4)])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_alone_it_is_kerass_own_in_training_and_inference(shape, dtype):
-    begin(0, dtype)
-    try:
-        theirs, ours = pair(shape)
-        x = np.random.default_rng(0).normal(2, 3, shape).astype(dtype)
-        tolerance = 1e-5 if dtype == "float32" else 1e-12
-        for _ in range(3):
-            assert np.allclose(theirs(x, training=True), ours(x, training=True), atol=tolerance)
-        for one, other in zip(theirs.weights, ours.weights, strict=True):
-            assert np.allclose(one, other, atol=tolerance)
-        assert np.allclose(theirs(x), ours(x), atol=tolerance)
-    finally:
-        begin(0, "float32")
+@pytest.mark.parametrize("precision", ["float32", "float64"], indirect=True)
+def test_alone_it_is_kerass_own_in_training_and_inference(shape, precision):
+    theirs, ours = pair(shape)
+    x = np.random.default_rng(0).normal(2, 3, shape).astype(precision)
+    tolerance = 1e-5 if precision == "float32" else 1e-12
+    for _ in range(3):
+        assert np.allclose(theirs(x, training=True), ours(x, training=True), atol=tolerance)
+    for one, other in zip(theirs.weights, ours.weights, strict=True):
+        assert np.allclose(one, other, atol=tolerance)
+    assert np.allclose(theirs(x), ours(x), atol=tolerance)
 
 
 def test_a_frozen_layer_keeps_its_statistics():
@@ -72,25 +76,19 @@ def in_a_step(layer, x, **call):
     return computed(tf.constant(x)), {operation.type for operation in graph.get_operations()}
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_float16"])
+@pytest.mark.parametrize("precision", ["float32", "mixed_float16"], indirect=True)
 @pytest.mark.parametrize("frozen", [True, False])
-def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_values(frozen, dtype):
-    begin(0, dtype)
-    random = np.random.default_rng(0)
-    try:
-        layers = pair((6, 5, 7, 3))
-        x = random.normal(2, 3, (6, 5, 7, 3)).astype("float16" if dtype == "mixed_float16" else "float32")
-        weights = random.uniform(0.5, 2, (4, 3)).astype("float32")
-        for layer in layers:
-            layer.set_weights(weights)
-            layer.trainable = not frozen
-        call = {"training": frozen}
-        (expected, by_theirs), _ = in_a_step(layers[0], x, **call)
-        (found, by_ours), operations = in_a_step(layers[1], x, **call)
-    finally:
-        begin(0, "float32")
+def test_by_given_statistics_a_step_takes_no_fused_gradient_and_gets_kerass_values(frozen, precision):
+    random, layers = np.random.default_rng(0), pair((6, 5, 7, 3))
+    x = random.normal(2, 3, (6, 5, 7, 3)).astype("float32" if precision == "float32" else "float16")
+    weights = random.uniform(0.5, 2, (4, 3)).astype("float32")
+    for layer in layers:
+        layer.set_weights(weights)
+        layer.trainable = not frozen
+    (expected, by_theirs), _ = in_a_step(layers[0], x, training=frozen)
+    (found, by_ours), operations = in_a_step(layers[1], x, training=frozen)
     assert not [name for name in operations if name.startswith("FusedBatchNorm")]
-    tolerance = 1e-5 if dtype == "float32" else 2e-2
+    tolerance = 1e-5 if precision == "float32" else 2e-2
     for one, other in zip([expected, *by_theirs], [found, *by_ours], strict=True):
         assert np.allclose(one, other, rtol=tolerance, atol=tolerance)
     assert all(np.array_equal(*pair) for pair in zip(layers[1].get_weights(), weights, strict=True))
@@ -167,10 +165,15 @@ def layer_of(rate, seed=0, index=0, kind="Dropout", **words):
     return layer
 
 
+def worker(*numbers: int, **more):
+    """Let layers see a worker's slice: start, count, total and step."""
+    part = Slice(None, None, *(tf.constant(number, tf.int64) for number in numbers))
+    return working(Working(part, 1.0, **more))
+
+
 def dropped(rows: slice, *, step=0, index=0, seed=0, shape=(16, 5, 3), kind="Dropout", **words):
     layer = layer_of(0.4, seed, index, kind, **words)
-    numbers = [tf.constant(value, tf.int64) for value in (rows.start, rows.stop - rows.start, shape[0], step)]
-    with working(Working(Slice(None, None, *numbers), 1.0)):
+    with worker(rows.start, rows.stop - rows.start, shape[0], step):
         return np.asarray(layer(np.ones(shape, "float32")[rows], training=True))
 
 
@@ -178,9 +181,8 @@ def dropped(rows: slice, *, step=0, index=0, seed=0, shape=(16, 5, 3), kind="Dro
 def test_workers_draw_the_rows_of_one_noise(kind):
     shape = (16, 30, 3, 2) if "2D" in kind else (16, 5, 3)
     whole = dropped(slice(0, 16), kind=kind, shape=shape, **KINDS[kind])
-    parts = [
-        dropped(slice(start, start + 4), kind=kind, shape=shape, **KINDS[kind]) for start in range(0, 16, 4)
-    ]
+    quarters = [slice(start, start + 4) for start in range(0, 16, 4)]
+    parts = [dropped(rows, kind=kind, shape=shape, **KINDS[kind]) for rows in quarters]
     assert np.array_equal(whole, np.concatenate(parts))
     assert len({row.tobytes() for row in whole}) == 16
 
@@ -215,8 +217,7 @@ def test_other_layers_that_draw_do_so_by_the_step_and_each_worker_and_are_named(
 
     def seeds(layer, start, step):
         (generator,) = seed_generators(layer)
-        part = Slice(None, None, tf.constant(start, tf.int64), 4, 8, tf.constant(step, tf.int64))
-        with working(Working(part, 1.0, calls=Counter())):
+        with worker(start, 4, 8, step, calls=Counter()):
             return [tuple(np.asarray(generator.next()).tolist()) for _ in range(2)]
 
     drawn = [seed for start in (0, 4) for step in (0, 1) for seed in seeds(flip, start, step)]
@@ -226,21 +227,15 @@ def test_other_layers_that_draw_do_so_by_the_step_and_each_worker_and_are_named(
 
 
 def test_steps_layers_and_seeds_draw_differently():
-    noises = [
-        dropped(slice(0, 16)),
-        dropped(slice(0, 16), step=1),
-        dropped(slice(0, 16), index=1),
-        dropped(slice(0, 16), seed=1),
-    ]
+    noises = [dropped(slice(0, 16), **other) for other in ({}, {"step": 1}, {"index": 1}, {"seed": 1})]
     assert len({noise.tobytes() for noise in noises}) == 4
 
 
 def test_a_layer_that_is_called_twice_in_a_step_draws_anew_and_the_next_step_begins_again():
     layer, ones = layer_of(0.4), np.ones((16, 5), "float32")
-    numbers = [tf.constant(value, tf.int64) for value in (0, 16, 16, 0)]
 
     def step():
-        with working(Working(Slice(None, None, *numbers), 1.0, calls=Counter())):
+        with worker(0, 16, 16, 0, calls=Counter()):
             return [np.asarray(layer(ones, training=True)) for _ in range(2)]
 
     first, second = step()
