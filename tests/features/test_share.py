@@ -1,5 +1,6 @@
 """`report --share` removes names and keeps numbers unchanged."""
 
+import functools
 import json
 import math
 
@@ -12,18 +13,7 @@ from scalestudy.config.keys import SECTIONS
 from scalestudy.features.share import CHECKED, is_plain
 from scalestudy.store.study_folder import StudyFolder
 
-SECRETS = (
-    "acme",
-    "jdoe",
-    "secret",
-    "orchard",
-    "GPU-1f2e",
-    "918273",
-    "bruise",
-    "mildew",
-    "cidered",
-    "ember",
-)
+SECRETS = ("acme", "jdoe", "secret", "orchard", "GPU-1f2e", "918273", "bruise", "mildew", "cidered", "ember")
 """Parts of all paths, hosts, users, studies, tasks, classes, metrics, sources, UUIDs, jobs and variables."""
 
 
@@ -46,19 +36,12 @@ def named_runs(metric="iou", swept=None):
                 "weights_digest": "secret",
             }
         )
-        epochs = tuple(
-            epoch.model_copy(
-                update={
-                    "validation": {
-                        "loss": epoch.validation["loss"],
-                        metric: epoch.validation["iou"],
-                        "iou_bruise": 0.5,
-                    }
-                }
-            )
-            for epoch in made.epochs
-        )
-        runs.append(type(made)(result, epochs, made.folder))
+        epochs = []
+        for epoch in made.epochs:
+            loss, quality = epoch.validation["loss"], epoch.validation["iou"]
+            validation = {"loss": loss, metric: quality, "iou_bruise": 0.5}
+            epochs.append(epoch.model_copy(update={"validation": validation}))
+        runs.append(type(made)(result, tuple(epochs), made.folder))
     return runs
 
 
@@ -129,29 +112,34 @@ def own(tmp_path_factory):
 
 
 @pytest.fixture
-def shared(call, study, tmp_path):
-    file = tmp_path / "theirs.json"
-    assert call("report", study.path, "--share", file)[0] == 0
-    return file
+def share(call, tmp_path):
+    """Write the shared file of a study, and return its path."""
+
+    def write(folder):
+        file = tmp_path / "theirs.json"
+        code, text, _ = call("report", folder.path, "--share", file)
+        assert code == 0 and f"Wrote {file}" in text
+        return file
+
+    return write
 
 
 @pytest.fixture
-def own_shared(call, own, tmp_path):
-    file = tmp_path / "theirs.json"
-    assert call("report", own.path, "--share", file)[0] == 0
-    return file
+def shared(share, study):
+    return share(study)
 
 
-@pytest.mark.parametrize("name", ["study", "own"])
-def test_no_name_is_in_the_file(name, call, tmp_path, request):
-    folder, file = request.getfixturevalue(name), tmp_path / "theirs.json"
+@pytest.fixture
+def own_shared(share, own):
+    return share(own)
+
+
+@pytest.mark.parametrize(("name", "missing"), [("study", ["cidered"]), ("own", [])])
+def test_no_name_is_in_the_file(name, missing, share, request):
+    folder = request.getfixturevalue(name)
     everything = "".join(path.read_text() for path in folder.path.rglob("*.json*"))
-    assert [secret for secret in SECRETS if secret not in everything] == (
-        [] if name == "own" else ["cidered"]
-    )
-    code, text, _ = call("report", folder.path, "--share", file)
-    assert code == 0 and f"Wrote {file}" in text
-    text = file.read_text()
+    assert [secret for secret in SECRETS if secret not in everything] == missing
+    text = share(folder).read_text()
     assert [secret for secret in (*SECRETS, str(folder.path)) if secret in text] == []
 
 
@@ -179,15 +167,8 @@ def test_what_is_kept_is_what_was_measured(study, shared):
     assert kept["points"] == {"done": 6}
     for run, ours in zip(kept["runs"], findings.runs, strict=True):
         result = ours.result
-        for name in (
-            "strategy",
-            "workers",
-            "seed",
-            "global_batch",
-            "training_seconds",
-            "wall_seconds",
-            "quality",
-        ):
+        times = ("training_seconds", "wall_seconds", "quality")
+        for name in ("strategy", "workers", "seed", "global_batch", *times):
             assert run["result"][name] == getattr(result, name)
         assert run["result"]["swept"] == {"train.batch_size": 8}
         assert run["result"]["hosts"] == ["node1", "node2"]
@@ -226,13 +207,11 @@ def test_qualities_of_unnamed_data_are_not_paired(call, own, own_shared, tmp_pat
     assert code == 0 and "not known of both are" in text
 
 
-def test_a_diverged_run_is_shared(call, tmp_path):
+def test_a_diverged_run_is_shared(share, tmp_path):
     made = synthetic.run("horovod", 1, 0, quality=float("nan"))
     epochs = tuple(epoch.model_copy(update={"loss": float("inf")}) for epoch in made.epochs)
     folder = synthetic.write(tmp_path / "made", "made", [type(made)(made.result, epochs, made.folder)])
-    file = tmp_path / "theirs.json"
-    assert call("report", folder.path, "--share", file)[0] == 0
-    (run,) = read_shared(file).findings().runs
+    (run,) = read_shared(share(folder)).findings().runs
     assert run.result.quality is not None and math.isnan(run.result.quality)
     assert [epoch.loss for epoch in run.epochs] == [math.inf] * len(epochs)
 
@@ -283,16 +262,6 @@ def test_a_text_of_any_other_key_is_left_out():
     assert not is_plain("data.source", "acme:set") and not is_plain("arguments", "--user jdoe")
 
 
-def _with(key, value):
-    def change(shared):
-        *above, last = key
-        for part in above:
-            shared = shared[part]
-        shared[last] = value
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -309,7 +278,8 @@ def _with(key, value):
 )
 def test_a_file_that_analysis_could_not_read_is_refused_when_it_is_opened(call, shared, key, value):
     changed = json.loads(shared.read_text())
-    _with(key, value)(changed)
+    *above, last = key
+    functools.reduce(lambda part, inner: part[inner], above, changed)[last] = value
     shared.write_text(json.dumps(changed))
     for command in (("report", shared), ("compare", shared, shared)):
         code, _, errors = call(*command)

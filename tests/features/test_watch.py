@@ -16,7 +16,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.features.watch import last_line, picture, sparkline
 from scalestudy.launch.study_status import study_status
-from scalestudy.store.records import EpochRecord, Progress, RankRecord
+from scalestudy.store.records import EpochRecord, Progress
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from synthetic_result import result_of
@@ -47,18 +47,8 @@ def epoch(number: int) -> EpochRecord:
 
 
 def progress(**changes: object) -> Progress:
-    values = {
-        "phase": "training",
-        "epoch": 3,
-        "epochs": 4,
-        "step": 1,
-        "steps": 2,
-        "throughput": 1234.0,
-        "seconds_left": 90.0,
-        "quality": 0.8125,
-        "updated": time.time(),
-    }
-    return Progress(**{**values, **changes})
+    done = {"phase": "training", "epoch": 3, "epochs": 4, "step": 1, "steps": 2, "quality": 0.8125}
+    return Progress(**{**done, "throughput": 1234.0, "seconds_left": 90.0, "updated": time.time(), **changes})
 
 
 def shown(folder: StudyFolder, width: int = 120, height: int = 30) -> str:
@@ -114,20 +104,6 @@ def test_a_pipe_in_place_of_a_log_is_passed_over(folder):
 @pytest.mark.slow
 def test_in_a_terminal_it_follows_and_ends_with_the_study(folder):
     run = start(folder)
-    run.write_rank(
-        RankRecord(
-            rank=0,
-            size=1,
-            local_rank=0,
-            host="here",
-            pid=1,
-            placement_source="made",
-            cpus=[0],
-            threads=1,
-            devices=[],
-            versions={},
-        )
-    )
     run.log(0).write_text("a word of rank 0\n")
     child, terminal = pty.fork()
     if not child:

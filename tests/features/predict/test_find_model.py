@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from model_records import record
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.config.task_sources import add_trained, digests, source_files
 from scalestudy.features.predict.find_model import find_model
-from scalestudy.store.model_record import BestRecord, ModelRecord
+from scalestudy.store.model_record import BestRecord
 from scalestudy.store.record_file import file_checksum
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
@@ -17,9 +18,7 @@ from synthetic_result import result_of
 
 ANY_CODE = json.__file__
 TEXT = 'task = "cnn"\n[sweep]\nstrategy = ["single"]\nworkers = [1]\nseed = [0, 1, 2]\n'
-RECORD = ModelRecord(
-    task="cnn", kind="classes", input_shape=(8, 8, 1), dtype="uint8", scale=1 / 255, class_names=["a", "b"]
-)
+RECORD = record("classes")
 
 
 @pytest.fixture
@@ -74,7 +73,7 @@ def test_the_best_epoch_is_taken_on_request_and_told_of_otherwise(study):
     assert "Epoch 1 was better (accuracy 0.7)" in find_model(run.path).notes[0]
 
 
-def test_of_a_run_that_is_not_done_the_best_epoch_can_be_had(study):
+def test_a_run_without_a_model_says_why_and_that_its_best_epoch_can_be_had(study):
     run = study.new_run(study.points()[2])
     run.write_model_record(RECORD)
     run.best.write_bytes(b"best")
@@ -82,9 +81,6 @@ def test_of_a_run_that_is_not_done_the_best_epoch_can_be_had(study):
     with pytest.raises(UserError, match=r"not done yet.*--weights best"):
         find_model(run.path)
     assert find_model(run.path, weights="best").path == run.best
-
-
-def test_a_run_whose_model_could_not_be_saved_says_why(study):
     run = run_of(study, 0)
     run.model.unlink()
     run.write_result(run.result().model_copy(update={"model_missing": "OSError: disk full"}))
@@ -109,16 +105,13 @@ def test_what_is_no_model_is_refused(study, tmp_path, place, options):
         find_model(tmp_path / place, **options)
 
 
-def test_a_study_without_a_finished_run_is_refused(study):
+def test_a_study_without_a_finished_run_is_refused(study, tmp_path):
     for number in (0, 1):
         run_of(study, number).model.unlink()
     with pytest.raises(UserError, match="a study with a finished run"):
         find_model(study.path)
-
-
-def test_a_study_file_that_was_not_run_says_so(tmp_path):
     file = tmp_path / "study.toml"
-    file.write_text('task = "cnn"\n[sweep]\nworkers = [1]\n')
+    file.write_text(TEXT)
     with pytest.raises(UserError, match=r"a study that has been run.*scalestudy run"):
         find_model(file)
 
@@ -144,12 +137,12 @@ def test_code_that_this_user_has_not_trained_with_is_not_run_unless_its_file_is_
     run, task, beside = run_of(study, 0), tmp_path / "task.py", tmp_path / "helper.py"
     task.write_text("import helper\nloss = 'foreign'\n")
     beside.write_text("SIZE = 3\n")
-    record = RECORD.model_copy(update={"task": str(task), "task_checksum": file_checksum(task)})
-    run.write_model_record(record)
+    known = RECORD.model_copy(update={"task": str(task), "task_checksum": file_checksum(task)})
+    run.write_model_record(known)
     assert find_model(run.path).record.task == ""
-    assert find_model(run.path, task=task).record == record
+    assert find_model(run.path, task=task).record == known
     trained(task)
-    assert find_model(run.path).record == record
+    assert find_model(run.path).record == known
     beside.write_text("SIZE = 4\n")
     assert find_model(run.path).record.task == "", "the modules that it imports are code, too"
 
@@ -164,13 +157,13 @@ def test_a_record_cannot_name_code_that_runs(study, checksum):
 def test_a_named_task_file_that_has_changed_is_warned_of(study, tmp_path):
     run, task = run_of(study, 0), tmp_path / "task.py"
     task.write_text("loss = 'mse'\n")
-    record = RECORD.model_copy(update={"task": str(task), "task_checksum": file_checksum(task)})
-    run.write_model_record(record)
+    known = RECORD.model_copy(update={"task": str(task), "task_checksum": file_checksum(task)})
+    run.write_model_record(known)
     assert find_model(run.path, task=task).notes == ()
     task.write_text("import os\n")
     (changed,) = find_model(run.path, task=task).notes
     assert str(task) in changed
-    run.write_model_record(record.model_copy(update={"task_checksum": ""}))  # checksum not known
+    run.write_model_record(known.model_copy(update={"task_checksum": ""}))  # checksum not known
     assert find_model(run.path, task=task).notes == ()
     with pytest.raises(UserError, match="which is no file"):
         find_model(run.path, task=tmp_path)

@@ -90,38 +90,34 @@ def saved(tmp_path, pixels, name="a.png"):
 def test_deep_images_are_scaled_to_the_same_range(tmp_path):
     grey = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000
     read = read_for(saved(tmp_path, grey), record())
-    assert read.pixels.dtype == np.uint16
-    assert read.scale == 1 / 65535
+    assert (read.pixels.dtype, read.scale) == (np.uint16, 1 / 65535)
     assert read.changes == ("of 16 bits, scaled to 0..1 as those of the training",)
-
-
-def test_grey_and_colour_become_what_the_model_takes(tmp_path):
-    colour = np.zeros((8, 8, 3), np.uint8)
-    colour[..., 0] = 200
-    read = read_for(saved(tmp_path, colour), record())
-    assert read.pixels.shape == (8, 8, 1) and read.changes == ("colour, read as grey",)
-    grey = read_for(saved(tmp_path, colour[..., 0], "b.png"), record(shape=(8, 8, 3)))
-    assert grey.pixels.shape == (8, 8, 3) and grey.changes == ("grey, read as colour",)
-    assert read_for(saved(tmp_path, colour[..., 0], "c.png"), record()).changes == ()
-
-
-def test_numbers_whose_meaning_nobody_knows_are_refused(tmp_path):
-    file = saved(tmp_path, np.zeros((8, 8), np.uint16))
-    with pytest.raises(UserError, match=r"multiplied by 0\.0625"):
-        read_for(file, record(scale=1 / 16))
-    with pytest.raises(UserError, match="float32"):
-        read_for(file, record(dtype="float32", scale=1.0))
-
-
-def test_other_channels_are_refused(tmp_path):
-    with pytest.raises(UserError, match="images of 5 channels"):
-        read_for(saved(tmp_path, np.zeros((8, 8), np.uint8)), record(shape=(8, 8, 5)))
-
-
-def test_a_range_of_values_is_that_of_the_training(tmp_path):
-    model = record(dtype="float32", scale=1.0, data={"value_range": [100, 300]})
-    read = read_for(saved(tmp_path, np.full((8, 8), 250, np.uint16)), model)
+    ranged = record(dtype="float32", scale=1.0, data={"value_range": [100, 300]})
+    read = read_for(saved(tmp_path, np.full((8, 8), 250, np.uint16)), ranged)
     assert np.allclose(read.pixels * read.scale, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("file", "model", "changes"),
+    [(3, 1, ("colour, read as grey",)), (1, 3, ("grey, read as colour",)), (1, 1, ())],
+)
+def test_grey_and_colour_become_what_the_model_takes(tmp_path, file, model, changes):
+    pixels = np.full((8, 8, 3), [200, 0, 0], np.uint8)
+    read = read_for(saved(tmp_path, pixels if file == 3 else pixels[..., 0]), record(shape=(8, 8, model)))
+    assert read.pixels.shape == (8, 8, model) and read.changes == changes
+
+
+@pytest.mark.parametrize(
+    ("dtype", "model", "message"),
+    [
+        (np.uint16, {"scale": 1 / 16}, r"multiplied by 0\.0625"),
+        (np.uint16, {"dtype": "float32", "scale": 1.0}, "float32"),
+        (np.uint8, {"shape": (8, 8, 5)}, "images of 5 channels"),
+    ],
+)
+def test_other_numbers_and_channels_than_in_training_are_refused(tmp_path, dtype, model, message):
+    with pytest.raises(UserError, match=message):
+        read_for(saved(tmp_path, np.zeros((8, 8), dtype)), record(**model))
 
 
 def test_a_stack_is_refused(tmp_path):

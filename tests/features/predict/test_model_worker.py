@@ -102,15 +102,11 @@ def test_a_table_of_masks_has_their_files_and_the_share_of_each_class(tmp_path):
     assert float(row["share_ground"]) + float(row["share_thing"]) == pytest.approx(1, abs=1e-5)
 
 
-def test_classes_of_another_order_are_renumbered():
+def test_classes_of_another_order_are_renumbered_and_what_is_ignored_stays_so():
     targets = np.array([0, 1, 2, 1], np.int32)
     numbers = renumbered(targets, [2, 0, 1], masks=False)
-    assert numbers.tolist() == [2, 0, 1, 0]
-    assert numbers.dtype == np.int32
+    assert numbers.tolist() == [2, 0, 1, 0] and numbers.dtype == np.int32
     assert renumbered(targets, [0, 1, 2], masks=False) is targets
-
-
-def test_what_is_ignored_in_masks_stays_so():
     masks = np.array([[[0, 1, 255]]], np.uint8)
     assert renumbered(masks, [1, 0], masks=True).tolist() == [[[1, 0, 255]]]
 

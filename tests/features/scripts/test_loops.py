@@ -92,21 +92,11 @@ def test_its_strategy_is_that_of_processes_and_no_other():
 def test_each_process_has_torchruns_variables():
     place = Placement(3, 4, 1, 2, 1, ("localhost", "localhost", "b.invalid", "b.invalid"), "slurm", 20_000)
     found = torchrun_variables(place, {"OMP_NUM_THREADS": "7"})
-    expected = {
-        "RANK": "3",
-        "WORLD_SIZE": "4",
-        "LOCAL_RANK": "1",
-        "LOCAL_WORLD_SIZE": "2",
-        "GROUP_RANK": "1",
-        "GROUP_WORLD_SIZE": "2",
-        "ROLE_RANK": "3",
-        "ROLE_WORLD_SIZE": "4",
-        "MASTER_PORT": "20000",
-        "MASTER_ADDR": "127.0.0.1",
-        "TORCHELASTIC_USE_AGENT_STORE": "False",
-        "TORCHELASTIC_RESTART_COUNT": "0",
-        "TORCHELASTIC_MAX_RESTARTS": "0",
-    }
+    expected = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+    expected |= {"GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2", "ROLE_RANK": "3", "ROLE_WORLD_SIZE": "4"}
+    expected |= {"MASTER_PORT": "20000", "MASTER_ADDR": "127.0.0.1"}
+    expected |= {"TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0"}
+    expected |= {"TORCHELASTIC_USE_AGENT_STORE": "False"}
     assert {name: found.get(name) for name in expected} == expected
     assert "OMP_NUM_THREADS" not in found
     here = Placement(1, 2, 1, 2, 0, ("a.invalid", "a.invalid"), "slurm", 20_000)
@@ -170,10 +160,7 @@ def test_a_script_that_would_not_be_measured_or_whose_seeds_would_not_differ_is_
     monkeypatch.setattr(launch, "run_script", same)
     with pytest.raises(RunError, match="ddp-w1-s0 and ddp-w1-s1"):
         notes(seeds=(0, 1, 2))
-    assert [path.name for path in sorted(Path("studies/train/points").iterdir())] == [
-        "ddp-w1-s0",
-        "ddp-w1-s1",
-    ]
+    assert sorted(path.name for path in Path("studies/train/points").iterdir()) == ["ddp-w1-s0", "ddp-w1-s1"]
 
 
 def test_numbers_of_workers():
@@ -286,16 +273,14 @@ def test_runs_make_a_study_that_reports_advice_and_comparisons_read(file, call):
     assert [point.train.batch_size for point in folder.points()] == [8] * 4
     rows = {row.key.workers: row for row in read_study(folder).rows}
     assert rows[2].runs == 2 and rows[2].strategy == "ddp"
-    for command in (("report", "studies/train"), ("advise", "studies/train"), ("status", "studies/train")):
-        code, out, err = call(*command)
-        assert code == 0, out + err
-        assert "ddp" in out
+    for command in ("report", "advise", "status"):
+        code, out, err = call(command, "studies/train")
+        assert code == 0 and "ddp" in out, out + err
     file.write_text("import torch, os\n")
     measured(1, 1.0)
-    code, out, err = call("compare", "studies/train", "studies/train-2")
-    assert code == 0, out + err
-    code, out, err = call("status", "--verify", "studies/train")
-    assert code == 0, out + err
+    for words in (("compare", "studies/train", "studies/train-2"), ("status", "--verify", "studies/train")):
+        code, out, err = call(*words)
+        assert code == 0, out + err
 
 
 def test_each_version_of_a_script_has_a_folder_of_its_own(file, tmp_path):
@@ -324,14 +309,14 @@ def test_arguments_of_a_script_are_swept(file, monkeypatch):
 
 
 @with_torch
-@pytest.mark.parametrize("samples", [-10, -1])
-def test_a_negative_number_of_samples_is_refused_where_it_is_counted(file, samples):
+def test_a_negative_number_of_samples_is_refused_where_it_is_counted(file):
     workers = LoopWorkers(Start(Placement(0, 1, 0, 1, 0, ("localhost",), "test"), 1, "ddp", "cpu"))
     for epoch in workers.epochs(2):
         workers.count(8)
         if epoch == 1:
-            with pytest.raises(UserError, match=r"workers\.count"):
-                workers.count(samples)
+            for samples in (-10, -1):
+                with pytest.raises(UserError, match=r"workers\.count"):
+                    workers.count(samples)
     workers.finish()
     (run,) = read_study(StudyFolder.open("studies/train")).runs
     assert run.result.samples_processed == 16
