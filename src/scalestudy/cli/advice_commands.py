@@ -19,6 +19,7 @@ from scalestudy.cli.options import (
     format_option,
     open_study,
     option,
+    seconds_given,
     worker_counts,
 )
 from scalestudy.cli.printing import err, out, show_document
@@ -78,16 +79,12 @@ def advise(
     from scalestudy.features.advise.advice_page import advise_json, advise_text
     from scalestudy.features.advise.goals import Goal, answer
     from scalestudy.features.advise.larger_runs import read_larger_runs
-    from scalestudy.util.units import seconds_of
 
     if not 0 < efficiency <= 1:
         raise UserError("an efficiency above 0 and at most 1", f"{efficiency:g}", "Write 0.7 for 70 %.")
     if most is not None and most < 1:
         raise UserError("--most of 1 worker or more", f"{most}", "Correct it.")
-    try:
-        goal = Goal(None if deadline is None else seconds_of(deadline), most)
-    except ValueError as error:
-        raise UserError(str(error), repr(deadline), "Correct --deadline.") from None
+    goal = Goal(seconds_given(deadline, "--deadline"), most)
     folder = open_study(study)
     findings = read_study(folder, efficiency, bill=bill, target_quality=target_quality)
     expected, missing = read_larger_runs(folder, findings.runs, network, most) if network else ((), ())

@@ -119,6 +119,20 @@ def worker_counts(text: str) -> list[int]:
     return list(dict.fromkeys(map(int, words)))
 
 
+def seconds_given(text: str | None, name: str) -> float | None:
+    """Parse a duration such as "2h", which the option `name` gives; None if it is not given.
+
+    Raises:
+        UserError: It is not a duration.
+    """
+    from scalestudy.util.units import seconds_of
+
+    try:
+        return None if text is None else seconds_of(text)
+    except ValueError as error:
+        raise UserError(str(error), repr(text), f"Correct {name}.") from None
+
+
 def open_study(given: Path | None) -> "StudyFolder":
     """Open the folder of a study that has been run.
 

@@ -22,6 +22,7 @@ from scalestudy.cli.options import (
     WorkersOption,
     argument,
     option,
+    seconds_given,
     worker_counts,
 )
 from scalestudy.cli.printing import err, out
@@ -82,7 +83,8 @@ def run(
     request = request_of(study, folder)
     limits = None
     if until:
-        limits = Until(_hours(budget), seeds_at_most)
+        most = seconds_given(budget, "--budget")
+        limits = Until(None if most is None else most / 3600, seeds_at_most)
         resume += " --until decided"
         resume += f" --budget {shlex.quote(budget)}" if budget else ""
         resume += f" --seeds-at-most {seeds_at_most}" if seeds_at_most else ""
@@ -92,17 +94,6 @@ def run(
         )
     code = conducted(request, resume, options, dry_run=dry_run, report=report, verbose=verbose, until=limits)
     raise typer.Exit(code)
-
-
-def _hours(text: str | None) -> float | None:
-    from scalestudy.util.units import seconds_of
-
-    if text is None:
-        return None
-    try:
-        return seconds_of(text) / 3600
-    except ValueError as error:
-        raise UserError(str(error), repr(text), "Correct --budget.") from None
 
 
 def conducted(

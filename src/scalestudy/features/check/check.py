@@ -42,7 +42,7 @@ from scalestudy.features.check.check_ranks import check_here, check_on_hosts
 from scalestudy.hardware import cores, devices
 from scalestudy.launch.environments import no_folder
 from scalestudy.launch.hosts import HOSTS, listed
-from scalestudy.launch.launcher import Launcher, Options, launcher, launcher_of
+from scalestudy.launch.launcher import Options, launcher, launcher_of
 from scalestudy.launch.local import points_here
 from scalestudy.launch.queue.point_job import expand_for, layout
 from scalestudy.launch.queue.site_profile import Site, find_site
@@ -79,6 +79,7 @@ class CheckSubject:
     """The subject of a check: a study with its points, a site, or this machine.
 
     Attributes:
+        site: Site of the queue that the subject runs through; None without a queue.
         environment: Environment that the points name for their engine.
     """
 
@@ -91,21 +92,14 @@ class CheckSubject:
     environment: str | None = None
 
     @property
-    def queued(self) -> bool:
-        """Whether the subject runs through a queue."""
-        return self.site is not None or (self.study is not None and launcher_of(self.study).detached)
-
-    @property
     def on_hosts(self) -> bool:
         """Whether the subject runs on hosts without a queue."""
         return self.study is not None and launcher_of(self.study) is HOSTS
 
     @property
-    def launcher(self) -> Launcher:
-        """The study's launcher, or for a site alone the first launcher whose queue can be checked."""
-        if self.study is not None:
-            return launcher_of(self.study)
-        return next(candidate for name in LAUNCHERS.names() if (candidate := launcher(name)).checked)
+    def asks_queue(self) -> bool:
+        """Whether it has a queue that checks can ask and submit to; that of a site alone is Slurm."""
+        return self.site is not None and (self.study is None or launcher_of(self.study).checked)
 
     @property
     def cpus_per_worker(self) -> int:
@@ -160,15 +154,8 @@ def check(
         about = replace(about, points=HOSTS.points(about.study, Options(about.base)))
     about = _of_one_engine(about, options.engine, note)
     plan = plan_of(about, options)
-    if about.queued:
-        report = Report(lines=tuple(login_lines(about, plan, options.nodes)))
-        if not options.submit:
-            note("The nodes were not checked. Add --submit to check them.")
-            return report
-        if report.failed:
-            note("Not submitted: the checks that failed here would fail there too.")
-            return report
-        return report.joined(_by_job(about, plan, options, note, on_progress))
+    if about.site is not None:
+        return _by_queue(about, about.site, plan, options, note, on_progress)
     return report.joined(_by_processes(about, plan, options, note, on_progress))
 
 
@@ -218,7 +205,7 @@ def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
         written[str(about.results)] = "results"
     if site is not None and site.scratch:
         written[site.scratch] = "scratch"
-    unasked = [QUEUE_TOPIC] if about.queued and not about.launcher.checked else []
+    unasked = [QUEUE_TOPIC] if site is not None and not about.asks_queue else []
     return Plan(
         engine=about.engine,
         workers=options.workers or about.workers(options.nodes),
@@ -244,21 +231,48 @@ def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
     return tuple(needs)
 
 
-def login_lines(about: CheckSubject, plan: Plan, nodes: int | None) -> list[Line]:
-    """Check what needs no node: software, folders and profile of the site, and Slurm's answer on the jobs."""
-    here, site = socket.gethostname(), about.site
+def _by_queue(
+    about: CheckSubject, site: Site, plan: Plan, options: CheckOptions, note: OnText, on_progress: OnText
+) -> Report:
+    """Check what needs no node, and with `submit` the nodes too, by a job."""
+    point = check_point(about.points[0] if about.points else None, plan)
+    shape = check_layout(point, site, options.nodes)
+    lines = _login_lines(site, plan)
+    if plan.wants(QUEUE_TOPIC):
+        lines += queue_lines(site, point, [layout(each, site) for each in about.points] or [shape])
+    report = Report(lines=tuple(lines))
+    if not options.submit:
+        note("The nodes were not checked. Add --submit to check them.")
+        return report
+    if report.failed:
+        note("Not submitted: the checks that failed here would fail there too.")
+        return report
+    target = (options.folder or Path("scalestudy-check") / time.strftime("%Y%m%d-%H%M%S")).absolute()
+    _refuse_full(target)
+    job = submit_check(target, plan, site, point, shape)
+    note(f"Job {job}: {plan.workers} processes on {shape.nodes} nodes, files in {target}")
+    try:
+        return report.joined(await_report(target, job, on_progress))
+    except KeyboardInterrupt:
+        note(
+            f"The job is left as it is. `scalestudy check {target}` prints its report when it is over; "
+            f"`scancel {job}` ends it."
+        )
+        raise
+
+
+def _login_lines(site: Site, plan: Plan) -> list[Line]:
+    """Check software, folders and profile of a site, where they are seen from this node."""
+    here = socket.gethostname()
     lines: list[Line] = []
-    if plan.wants("versions"):
-        if site is not None and site.container is not None:
-            lines.append(passed("versions", here, "in the container, not checked here"))
-        else:
-            versions = host_checks.read_versions(site.environment if site is not None else None)
-            engine = engine_traits(plan.engine)
-            lines += host_checks.judge_versions(versions, here, engine, libraries=plan.libraries)
+    if plan.wants("versions") and site.container is not None:
+        lines.append(passed("versions", here, "in the container, not checked here"))
+    elif plan.wants("versions"):
+        versions = host_checks.read_versions(site.environment)
+        engine = engine_traits(plan.engine)
+        lines += host_checks.judge_versions(versions, here, engine, libraries=plan.libraries)
     if plan.wants("folders"):
         lines += [host_checks.judge_folder(here, folder) for folder in plan.folders]
-    if site is None:
-        return lines
     if plan.wants("site"):
         image = getattr(site.container, "image", None)
         if image and "$" not in image and "://" not in image and not Path(image).expanduser().exists():
@@ -266,31 +280,7 @@ def login_lines(about: CheckSubject, plan: Plan, nodes: int | None) -> list[Line
             lines.append(failed("site", "here", f"{site.name}: no container image {image}", action))
         else:
             lines.append(passed("site", "here", f"profile {site.name}"))
-    if plan.wants(QUEUE_TOPIC):
-        point = check_point(about.points[0] if about.points else None, plan)
-        layouts = [layout(point, site) for point in about.points]
-        lines += queue_lines(site, point, layouts or [check_layout(point, site, nodes)])
     return lines
-
-
-def _by_job(
-    about: CheckSubject, plan: Plan, options: CheckOptions, note: OnText, on_progress: OnText
-) -> Report:
-    assert about.site is not None
-    target = (options.folder or Path("scalestudy-check") / time.strftime("%Y%m%d-%H%M%S")).absolute()
-    _refuse_full(target)
-    point = check_point(about.points[0] if about.points else None, plan)
-    shape = check_layout(point, about.site, options.nodes)
-    job = submit_check(target, plan, about.site, point, shape)
-    note(f"Job {job}: {plan.workers} processes on {shape.nodes} nodes, files in {target}")
-    try:
-        return await_report(target, job, on_progress)
-    except KeyboardInterrupt:
-        note(
-            f"The job is left as it is. `scalestudy check {target}` prints its report when it is over; "
-            f"`scancel {job}` ends it."
-        )
-        raise
 
 
 def _ask_hosts(about: CheckSubject, study: Study, on_progress: OnText) -> Report:
@@ -327,7 +317,7 @@ def _by_processes(
 
 def _refuse_contradictions(about: CheckSubject, options: CheckOptions) -> None:
     queues = ", ".join(f'"{name}"' for name in LAUNCHERS.names() if launcher(name).checked)
-    if options.submit and (about.site is None or not about.launcher.checked):
+    if options.submit and not about.asks_queue:
         raise UserError(
             f"a site profile, or a study with launch.on = {queues}, for --submit",
             "neither" if about.study is None else f'a study with launch.on = "{about.study.launch.on}"',
