@@ -180,15 +180,6 @@ def test_site_init_without_slurm_writes_a_file_to_fill_in_and_says_so(call, site
         assert find_site(name, Path()).cpus_per_node == 1
 
 
-@pytest.mark.slow
-def test_site_init_overwrites_only_when_forced(call, sites):
-    call("site", "init", "mine")
-    (sites / "mine.toml").write_text("cpus_per_node = 7")
-    assert call("site", "init", "mine")[0] == 2
-    assert find_site("mine", Path()).cpus_per_node == 7
-    assert call("site", "init", "mine", "--force")[0] == 0
-
-
 @pytest.mark.parametrize("name", ["../x", "a/b", "", "-x"])
 def test_site_init_takes_no_name_that_is_no_files(call, sites, name):
     assert call("site", "init", "--", name)[0] == 2

@@ -32,16 +32,6 @@ def test_init_writes_a_study_that_can_be_read(call, tmp_path: Path) -> None:
     assert load_study(file).task == "cnn"
 
 
-def test_init_overwrites_only_when_forced(call, tmp_path: Path) -> None:
-    file = tmp_path / "study.toml"
-    file.write_text("precious")
-    code, _, errors = call("init", file)
-    assert code == 2 and "--force" in errors
-    assert file.read_text() == "precious"
-    assert call("init", file, "--force")[0] == 0
-    assert load_study(file).task == "cnn"
-
-
 def test_init_refuses_an_unknown_task_and_writes_nothing(call, tmp_path: Path) -> None:
     for task in ("cnnn", "missing.py"):
         code, _, errors = call("init", tmp_path / "study.toml", "--task", task)

@@ -46,17 +46,18 @@ def test_the_study_file_and_what_is_imported_are_no_targets(call, folder_of_runs
     assert call("report", study, "--out", folder_of_runs / "report" / "table.csv")[0] == 0
 
 
-@pytest.mark.parametrize("name", [*[*COMMANDS][:5], "demo", "share", "model samples"])
+@pytest.mark.parametrize("name", [*[*COMMANDS][:5], "demo", "share", "model samples", "init", "site init"])
 def test_an_existing_file_is_replaced_only_by_force(call, folder_of_runs: Path, tmp_path: Path, name) -> None:
-    more = {"demo": ("demo", "--out"), "share": ("report", "{study}", "--share")}
-    words = (
-        word.format(study=folder_of_runs, file=folder_of_runs / RESULT) for word in (COMMANDS | more)[name]
-    )
+    commands = COMMANDS | {"demo": ("demo", "--out"), "share": ("report", "{study}", "--share")}
+    words = [word.format(study=folder_of_runs, file=folder_of_runs / RESULT) for word in commands[name]]
     old = tmp_path / "old.html"
     old.write_text("of the user")
-    code, _, said = call(*words, old)
+    code, _, said = call(*(word for word in words if word != "--force"), old)
     assert code == 2 and str(old) in said
     assert old.read_text() == "of the user"
+    if "--force" in words:
+        assert call(*words, old)[0] == 0
+        assert old.read_text() != "of the user"
 
 
 def test_a_link_is_followed_and_a_device_written_to(call, folder_of_runs: Path, tmp_path: Path) -> None:

@@ -59,26 +59,23 @@ def job_says(monkeypatch, report):
     monkeypatch.setattr("scalestudy.features.check.check.await_report", await_report)
 
 
-def test_waiting_for_processes_is_told_and_files_of_a_good_check_go(here, tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    here(GOOD)
-    notes, progress, listeners = telling()
-    check(None, CheckOptions(workers=2), **listeners)
-    assert (notes, progress) == ([], ["Checking with 2 processes on this machine", "ring, 1 of 3"])
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(("report", "named"), [(BAD, False), (GOOD, True)])
-def test_logs_of_a_failure_or_of_a_named_folder_stay(here, tmp_path, monkeypatch, report, named):
+@pytest.mark.parametrize(("report", "named"), [(GOOD, False), (BAD, False), (GOOD, True)])
+def test_logs_of_a_failure_or_of_a_named_folder_stay_and_others_go(
+    here, tmp_path, monkeypatch, report, named
+):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     here(report)
-    notes, _, listeners = telling()
+    notes, progress, listeners = telling()
     check(None, CheckOptions(workers=2, folder=tmp_path / "mine" if named else None), **listeners)
-    logs = Path(notes[-1].removeprefix("Logs: "))
-    assert logs.is_dir() and logs.is_relative_to(tmp_path)
+    assert progress == ["Checking with 2 processes on this machine", "ring, 1 of 3"]
+    if report is GOOD and not named:
+        assert notes == [] and list(tmp_path.iterdir()) == []
+    else:
+        logs = Path(notes[-1].removeprefix("Logs: "))
+        assert logs.is_dir() and logs.is_relative_to(tmp_path)
 
 
-def test_a_job_and_its_states_are_told_and_its_report_comes_last(site, monkeypatch, tmp_path):
+def test_a_job_is_told_with_its_report_or_how_to_get_it_if_it_is_left(site, monkeypatch, tmp_path):
     job_says(monkeypatch, BAD)
     notes, progress, listeners = telling()
     options = CheckOptions(submit=True, nodes=2, skip=AHEAD, folder=tmp_path / "job")
@@ -86,14 +83,10 @@ def test_a_job_and_its_states_are_told_and_its_report_comes_last(site, monkeypat
     assert notes == [f"Job 17: 8 processes on 2 nodes, files in {tmp_path / 'job'}"]
     assert progress == ["job 17: running"]
     assert report.failed and [line.topic for line in report.lines][-2:] == ["site", "ranks"]
-
-
-def test_a_job_that_is_left_says_how_to_get_its_report(site, monkeypatch, tmp_path):
     job_says(monkeypatch, KeyboardInterrupt())
-    notes, _, listeners = telling()
     with pytest.raises(KeyboardInterrupt):
-        check(site, CheckOptions(submit=True, skip=AHEAD, folder=tmp_path / "job"), **listeners)
-    assert f"scalestudy check {tmp_path / 'job'}" in notes[-1] and "scancel 17" in notes[-1]
+        check(site, CheckOptions(submit=True, skip=AHEAD, folder=tmp_path / "left"), **listeners)
+    assert f"scalestudy check {tmp_path / 'left'}" in notes[-1] and "scancel 17" in notes[-1]
 
 
 def test_a_queue_that_cannot_be_checked_is_not_asked_and_not_submitted_to(tmp_path, monkeypatch):
@@ -103,11 +96,9 @@ def test_a_queue_that_cannot_be_checked_is_not_asked_and_not_submitted_to(tmp_pa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     with pytest.raises(UserError, match="pbs"):
         check(str(tmp_path / "study.toml"), CheckOptions(submit=True))
-    topics = {
-        line.topic for line in check(str(tmp_path / "study.toml"), CheckOptions(skip=("versions",))).lines
-    }
-    assert "site" in topics
-    assert "slurm" not in topics
+    report = check(str(tmp_path / "study.toml"), CheckOptions(skip=("versions",)))
+    topics = {line.topic for line in report.lines}
+    assert "site" in topics and "slurm" not in topics
 
 
 def points(*names):

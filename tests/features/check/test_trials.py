@@ -122,25 +122,22 @@ def test_one_that_reaches_nobody_is_in_what_is_named(count, data):
     assert named and all(lost in group for group in named)
 
 
-HOSTS_OF_THREE = ["n1", "n2", "n3"]
-
-
-def judged(*states):
+@pytest.mark.parametrize(
+    ("states", "where", "what", "alike"),
+    [
+        (("stalled", "stalled"), "rank 0 on n1, rank 1 on n2", "stalled at joining", False),
+        (("stalled", "failed", "stalled"), "rank 1 on n2", "failed at joining: why", False),
+        (("stalled", "failed", None), "rank 2 on n3", "the rank stopped answering", False),
+        (("failed", "failed"), "rank 0 on n1, rank 1 on n2", "failed at joining: why", True),
+    ],
+)
+def test_a_failure_is_told_by_its_first_cause(states, where, what, alike):
     answers = {
         rank: RankAnswer(rank=rank, state=state, step="joining", tail=["why"])
         for rank, state in enumerate(states)
         if state
     }
-    return judge_collective(answers, range(len(states)), HOSTS_OF_THREE)
-
-
-def test_a_failure_is_told_by_its_first_cause():
-    assert judged("done", "done", "done") is None
-    assert judged("stalled", "stalled").what == "stalled at joining"
-    failure = judged("stalled", "failed", "stalled")
-    assert (failure.where, failure.what, failure.alike) == ("rank 1 on n2", "failed at joining: why", False)
-    assert judged("stalled", "failed", None).where == "rank 2 on n3"
-    assert judged("failed", "failed").alike
+    assert judge_collective(answers, range(len(states)), ["n1", "n2", "n3"]) == (where, what, alike)
 
 
 @pytest.mark.parametrize(
