@@ -259,7 +259,7 @@ def test_a_model_that_could_not_be_saved_is_refused_before_any_run(tmp_path, inf
     assert "get_config()" in caught.value.action
 
 
-WAITING = "import os\nos.path.exists('here')\n{}\nloss = 'mse'\nmetrics = ['mae']\n"
+WAITING = "import os\nos.path.exists('here')\n{}\nloss = 'mse'\nmetrics = ['accuracy']\n"
 """A task file with code in line 3."""
 
 
