@@ -136,30 +136,26 @@ def _with_distinct_sources(runs: list[Run]) -> tuple[list[Run], list[str]]:
         remarks.append(f"Runs without a strategy are called {UNNAMED}: --strategy NAME says it.")
     points: Mapping[str, set[Key]] = defaultdict(set)
     for run in runs:
-        points[run.source.file if run.source else ""].add(key_of_run(run))
+        points[_file(run)].add(key_of_run(run))
     several = [keys for keys in points.values() if len(keys) > 1]
     if any(a & b for place, a in enumerate(several) for b in several[place + 1 :]):
-        runs = [
-            _with_swept(run, {**run.result.swept, SOURCE: run.source.file if run.source else ""})
-            for run in runs
-        ]
+        runs = [_with(run, swept={**run.result.swept, SOURCE: _file(run)}) for run in runs]
         remarks.append(
             "Files hold the same points, so they are studies of their own: `source` tells them apart."
         )
     seeds = Counter((key_of_run(run), run.result.seed) for run in runs)
     if any(count > 1 and seed is not None for (_, seed), count in seeds.items()):
         remarks.append("Some runs of one point state the same seed: they count as repeats of unknown seed.")
-        runs = [
-            replace(run, result=run.result.model_copy(update={"seed": None}))
-            if seeds[key_of_run(run), run.result.seed] > 1
-            else run
-            for run in runs
-        ]
+        runs = [_with(run, seed=None) if seeds[key_of_run(run), run.result.seed] > 1 else run for run in runs]
     return runs, remarks
 
 
-def _with_swept(run: Run, swept: dict[str, Any]) -> Run:
-    return replace(run, result=run.result.model_copy(update={"swept": swept}))
+def _file(run: Run) -> str:
+    return run.source.file if run.source else ""
+
+
+def _with(run: Run, **changes: Any) -> Run:
+    return replace(run, result=run.result.model_copy(update=changes))
 
 
 def _sentences(read: Sequence[tuple[str, Reading]]) -> list[str]:

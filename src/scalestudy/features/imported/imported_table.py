@@ -62,15 +62,6 @@ class _Parsed(NamedTuple):
     swept: dict[str, Any]
 
 
-def rows_of(path: Path) -> tuple[list[ImportedRow], list[str]]:
-    """Return the rows of a file and its skipped lines ("line 7: …")."""
-    skipped: list[str] = []
-    rows = list(_FORMS[path.suffix.lower()](path, skipped))
-    if not rows:
-        raise UserError("a table with rows", f"none in {shown(path.name)}", "Name another file.")
-    return rows, skipped
-
-
 def _csv_rows(path: Path, skipped: list[str]) -> Iterator[ImportedRow]:
     """Yield the rows of a CSV file. Lines with more or fewer cells than the header are added to `skipped`."""
     name, header = shown(path.name), list[str]()
@@ -125,25 +116,25 @@ NUMBERS = f"a file of numbers: {', '.join(_FORMS)}"
 
 
 def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
-    """Read the runs of a CSV or JSON file; `label` names it in messages and tables."""
-    if path.suffix.lower() not in _FORMS:
-        seen = f"{label}, which is none of these"
-        raise UserError(
-            NUMBERS, seen, "Write a CSV file with the columns strategy, workers, training_seconds."
-        )
-    rows, skipped = rows_of(path)
-    reading = read_rows(path, label, rows, options)
-    return reading._replace(skipped=(*skipped, *reading.skipped))
-
-
-def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: ImportOptions) -> Reading:
-    """Read runs from rows: one run per row, or one epoch per row if there is a column `epoch`.
+    """Read the runs of a CSV or JSON file: one per row, or one epoch per row if there is a column `epoch`.
 
     Rows of epochs without a column for workers are the log of one run, and the file name describes that run.
+
+    Args:
+        path: The file.
+        label: Its name in messages and tables.
+        options: The user's options.
 
     Raises:
         UserError: A required column is missing or ambiguous, or no row can be read.
     """
+    if path.suffix.lower() not in _FORMS:
+        action = "Write a CSV file with the columns strategy, workers, training_seconds."
+        raise UserError(NUMBERS, f"{label}, which is none of these", action)
+    malformed: list[str] = []
+    rows = list(_FORMS[path.suffix.lower()](path, malformed))
+    if not rows:
+        raise UserError("a table with rows", f"none in {shown(path.name)}", "Name another file.")
     header = list(dict.fromkeys(name for row in rows for name in row.cells))
     columns = find_columns(header, options.columns)
     named = options.metric is not None and named_columns(header, options.metric)
@@ -194,7 +185,7 @@ def read_rows(path: Path, label: str, rows: Sequence[ImportedRow], options: Impo
     else:
         runs = [_run(label, [row], row.values) for row in parsed]
     remarks = _remarks(header, columns, swept, by_epoch)
-    return Reading(tuple(runs), tuple(remarks), tuple(skipped))
+    return Reading(tuple(runs), tuple(remarks), (*malformed, *skipped))
 
 
 def _parse(
