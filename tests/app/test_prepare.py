@@ -69,14 +69,11 @@ def test_classes_without_a_training_sample_are_told(study: Path) -> None:
     assert "no training sample of 4 of 10 classes" in ear.notes[1]
 
 
-def test_a_dry_run_tells_it_and_writes_nothing(study: Path) -> None:
+def test_a_dry_run_tells_it_writes_nothing_and_refuses_what_a_run_would_refuse(study: Path) -> None:
     ear = Ear()
     assert list(dry_run(request_of(study), listener=ear))
     assert ear.notes == LEFT_OUT
     assert {entry.name for entry in study.parent.iterdir()} == {"set", "study.toml"}
-
-
-def test_a_dry_run_refuses_data_that_a_run_would_refuse(study: Path) -> None:
     (study.parent / "set" / "a" / "more").mkdir()
     (study.parent / "set" / "stray.png").rename(study.parent / "set" / "a" / "more" / "0.png")
     with pytest.raises(UserError, match=r"set/a/more/ \(1\)"):

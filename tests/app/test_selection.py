@@ -45,15 +45,10 @@ def test_an_unknown_state_or_a_pattern_that_fits_nothing_is_refused_naming_what_
         selected(overview, patterns=["horovod-*"])
 
 
-def test_points_that_differ_in_their_seed_alone_are_one_group(overview):
+def test_points_are_grouped_by_all_but_their_seed_or_by_any_axis(overview):
     groups = grouped(overview, all_but_seeds(overview))
-    assert len(groups) == 8
-    assert all(len(group.points) == 3 for group in groups)
-    assert groups[0].title == "native, 1 worker, train.batch_size = 8"
-    assert groups[0].states == {"done": 3}
-
-
-def test_groups_follow_any_axis_of_the_study(overview):
+    assert [len(group.points) for group in groups] == [3] * 8
+    assert (groups[0].title, groups[0].states) == ("native, 1 worker, train.batch_size = 8", {"done": 3})
     assert [(group.title, group.states) for group in grouped(overview, ["workers"])] == [
         ("1 worker", {"done": 12}),
         ("2 workers", {"failed": 12}),

@@ -51,11 +51,14 @@ def test_a_result_that_was_edited_is_never_reported(done: RunFolder, records) ->
 
 
 @pytest.mark.parametrize("name", ["launcher.json", "job.json"])
-def test_nobody_starts_a_run_anew_while_its_owner_is_unknown(make, name: str) -> None:
+def test_nobody_starts_a_run_anew_while_its_owner_is_unknown_or_a_file_is_there(make, name: str) -> None:
     folder = make()
-    run = folder.new_run(folder.points()[0])
+    run, other = folder.new_run(folder.points()[0]), folder.points()[1]
     (run.path / name).write_text("{")
     assert state_of_runs([run]) == "corrupt"
+    (folder.path / "points" / other.name).mkdir()
+    (folder.path / "points" / other.name / "run-1").touch()
+    assert state_of_runs(folder.runs(other.name)) == "corrupt"
 
 
 def test_another_finished_run_of_the_point_counts(make, done: RunFolder, records) -> None:
@@ -69,19 +72,14 @@ def test_another_finished_run_of_the_point_counts(make, done: RunFolder, records
     assert deciding_run([done, second]) == second
 
 
-def test_a_line_that_cannot_be_parsed_is_left_out_and_named(done: RunFolder) -> None:
+def test_a_line_that_cannot_be_parsed_is_left_out_and_no_run_goes_on_from_it(done: RunFolder) -> None:
     file = done.path / "epochs.jsonl"
-    file.write_text(file.read_text().replace('"loss":1.0', '"loss":', 1))
+    before = file.read_text().replace('"loss":1.0', '"loss":', 1)
+    file.write_text(before)
     assert [record.epoch for record in done.epochs()] == [2]
     first, second = done.found_epochs()
     assert (first.word, second.word) == ("corrupt", "sound")
     assert first.why.startswith("epochs.jsonl, line 1:")
-
-
-def test_a_run_does_not_go_on_without_the_epochs_behind_its_checkpoint(done: RunFolder) -> None:
-    file = done.path / "epochs.jsonl"
-    before = file.read_text().replace('"loss":1.0', '"loss":', 1)
-    file.write_text(before)
     with pytest.raises(RunError, match=r"epochs\.jsonl, line 1"):
         done.keep_epochs(2)
     assert file.read_text() == before
@@ -94,11 +92,3 @@ def test_what_is_not_numbered_as_a_run_is_none(make, name: str) -> None:
     (folder.path / "points" / point.name / name).mkdir(parents=True)
     assert folder.runs(point.name) == []
     assert folder.new_run(point).number == 1
-
-
-def test_a_file_in_the_place_of_a_run_is_no_reason_to_train_anew(make) -> None:
-    folder = make()
-    point = folder.points()[0]
-    (folder.path / "points" / point.name).mkdir(parents=True)
-    (folder.path / "points" / point.name / "run-1").touch()
-    assert state_of_runs(folder.runs(point.name)) == "corrupt"

@@ -21,7 +21,9 @@ def run(make) -> RunFolder:
     return folder.new_run(folder.points()[0])
 
 
-def test_what_is_written_is_read(run: RunFolder, records) -> None:
+def test_what_is_written_is_read_and_what_is_not_there_is_none(run: RunFolder, records) -> None:
+    assert (run.result(), run.progress(), run.failure()) == (None, None, None)
+    assert (run.epochs(), run.ranks()) == ([], [])
     run.write_progress(records.progress())
     run.write_failure(records.failure())
     run.write_result(records.result())
@@ -43,11 +45,6 @@ def test_a_diverged_run_is_a_result_too(run: RunFolder, records) -> None:
     assert result.best_quality == -math.inf
     assert math.isnan(run.epochs()[0].loss)
     assert json.loads((run.path / "result.json").read_text())["quality"] == "NaN"
-
-
-def test_what_is_not_there_is_none(run: RunFolder) -> None:
-    assert (run.result(), run.progress(), run.failure()) == (None, None, None)
-    assert (run.epochs(), run.ranks()) == ([], [])
 
 
 def test_a_torn_last_epoch_is_left_out_and_does_not_swallow_the_next(run: RunFolder, records) -> None:

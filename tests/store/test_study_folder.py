@@ -100,21 +100,27 @@ def test_another_study_is_refused_naming_every_key_that_differs(make) -> None:
     assert (before.path / "study.json").read_bytes() == stored
 
 
-def test_another_task_is_another_study_even_where_no_point_is_the_same(make) -> None:
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('task = "unet"\n[sweep]\nseed = 5', 'task is "cnn" in the folder and "unet"'),
+        (
+            'task = "cnn"\n[sweep]\nbatch_size = [8, 16]',
+            r"train\.batch_size is swept in the study file only",
+        ),
+    ],
+)
+def test_another_task_or_axis_is_another_study_even_where_no_point_is_the_same(make, text, words) -> None:
     make()
-    with pytest.raises(UserError, match='task is "cnn" in the folder and "unet"'):
-        make('task = "unet"\n[sweep]\nseed = 5')
+    with pytest.raises(UserError, match=words):
+        make(text)
 
 
-def test_sweeping_another_key_is_another_study(make) -> None:
-    make()
-    with pytest.raises(UserError, match=r"train\.batch_size is swept in the study file only"):
-        make('task = "cnn"\n[sweep]\nbatch_size = [8, 16]')
-
-
-def test_saying_a_default_aloud_is_the_same_study(make) -> None:
-    make()
-    make('task = "cnn"\n[train]\nepochs = 8\n[data]\nsource = "digits"\n[sweep]\nseed = 0')
+def test_another_machine_or_cache_and_a_default_said_aloud_are_the_same_study(make) -> None:
+    make(cores=8)
+    make('task = "cnn"\n[train]\nepochs = 8\n[data]\nsource = "digits"\n[sweep]\nseed = 0\n')
+    make('task = "cnn"\n[launch]\nprogress_timeout = 60\n[sweep]\nseed = 0')
+    assert make('task = "cnn"\n[data]\ncache = "/x"\n[sweep]\nseed = 0', cores=1).points()[1].oversubscribed
 
 
 def made_at(folder: Path) -> StudyFolder:
@@ -149,12 +155,6 @@ def test_a_task_file_that_was_copied_and_changed_is_another_study(tmp_path: Path
         made_at(tmp_path / "newer")
 
 
-def test_another_machine_or_cache_is_the_same_study(make) -> None:
-    make(cores=8)
-    make('task = "cnn"\n[launch]\nprogress_timeout = 60\n[sweep]\nseed = 0')
-    assert make('task = "cnn"\n[data]\ncache = "/x"\n[sweep]\nseed = 0', cores=1).points()[1].oversubscribed
-
-
 def test_longer_lists_extend_the_study(make, records) -> None:
     folder = make()
     folder.new_run(folder.points()[0]).write_result(records.result())
@@ -173,18 +173,19 @@ def test_shorter_lists_keep_what_is_finished_and_drop_the_rest(make, records) ->
     assert states(shorter) == {"native-w8-s0": "missing", "native-w1-s0": "done"}
 
 
-def test_a_study_file_is_no_results_folder(tmp_path):
+def test_opening_what_is_no_study_says_what_it_is_and_names_those_nearby(make, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text("")
-    with pytest.raises(UserError, match=r"study\.toml, which is a file.*studies/NAME beside"):
-        StudyFolder.open(tmp_path / "study.toml")
-
-
-def test_opening_what_is_no_study_names_those_nearby(make, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    for name, words in (
+        ("study.toml", r"study\.toml, which is a file.*studies/NAME beside"),
+        ("none", "does not exist"),
+        ("loop", "a broken link"),
+    ):
+        with pytest.raises(UserError, match=words):
+            StudyFolder.open(tmp_path / name)
     make(path=tmp_path / "studies" / "first")
     with pytest.raises(UserError, match="studies/first"):
         StudyFolder.open(tmp_path)
-    with pytest.raises(UserError, match="does not exist"):
-        StudyFolder.open(tmp_path / "none")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema_version": 99}'])
@@ -264,21 +265,15 @@ def given_to_slurm(folder: StudyFolder, point: str = "native-w1-s0") -> RunFolde
     return run
 
 
-def test_a_run_given_to_slurm_is_queued_whoever_submitted_it_lives_or_not(make) -> None:
+def test_a_job_is_queued_whoever_submitted_it_and_running_while_its_progress_is_fresh(make, records) -> None:
     folder = make()
     run = given_to_slurm(folder)
     assert states(folder) == {"native-w1-s0": "queued", "native-w2-s0": "missing"}
     assert wanting(folder) == ["native-w2-s0"]
     assert run.job() == JobRecord.model_validate(run.job().model_dump())
-
-
-def test_a_job_is_running_while_its_progress_is_fresh_and_queued_again_when_it_is_not(make, records) -> None:
-    folder = make()
-    run = given_to_slurm(folder)
-    run.write_progress(records.progress(updated=time.time()))
-    assert states(folder)["native-w1-s0"] == "running"
-    run.write_progress(records.progress(updated=time.time() - 600))
-    assert states(folder)["native-w1-s0"] == "queued"
+    for age, state in ((0, "running"), (600, "queued")):
+        run.write_progress(records.progress(updated=time.time() - age))
+        assert states(folder)["native-w1-s0"] == state
 
 
 @pytest.mark.parametrize(
@@ -312,25 +307,17 @@ def test_a_file_system_without_locks_is_no_obstacle(make, monkeypatch: pytest.Mo
         pass
 
 
-@pytest.mark.parametrize("content", ['{"study_name": "optuna", "direction": "minimize"}', "[1, 2]"])
-def test_a_study_json_of_another_program_is_not_told_as_corrupt(tmp_path, content):
-    (tmp_path / "study.json").write_text(content)
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"study_name": "optuna", "direction": "minimize"}', "not written by Scalestudy"),
+        ("[1, 2]", "not written by Scalestudy"),
+        (None, "schema 999"),
+    ],
+)
+def test_a_study_json_of_another_program_or_a_newer_version_is_not_told_as_corrupt(make, content, words):
+    file = make().path / "study.json"
+    file.write_text(content or json.dumps(json.loads(file.read_text()) | {"schema_version": 999}))
     with pytest.raises(UserError) as refused:
-        StudyFolder.open(tmp_path)
-    assert "not written by Scalestudy" in refused.value.received and "backup" not in refused.value.action
-
-
-def test_a_link_that_leads_to_itself_is_told_as_one(tmp_path):
-    (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(UserError) as refused:
-        StudyFolder.open(tmp_path / "loop")
-    assert "a broken link" in refused.value.received
-
-
-def test_a_study_of_a_newer_version_is_called_so(make) -> None:
-    folder = make()
-    file = folder.path / "study.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"schema_version": 999}))
-    with pytest.raises(UserError) as refused:
-        StudyFolder.open(folder.path)
-    assert "schema 999" in refused.value.received and "backup" not in refused.value.action
+        StudyFolder.open(file.parent)
+    assert words in refused.value.received and "backup" not in refused.value.action

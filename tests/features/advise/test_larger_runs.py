@@ -68,13 +68,10 @@ def test_every_number_that_was_not_measured_is_said_to_be_assumed():
     assert all(assumed.values())
 
 
-def test_a_strategy_without_a_run_of_its_own_goes_by_plain_training():
+def test_a_strategy_goes_by_its_own_run_of_its_batch_or_by_plain_training():
     assert one_worker_runs(point("mirrored"), [synthetic.run("native")])[0].result.strategy == "native"
     shared = synthetic.run("native", oversubscribed="2 workers on 1 core")
     assert one_worker_runs(point("mirrored"), [shared]) == []
-
-
-def test_runs_of_another_batch_stand_for_no_step():
     small = synthetic.run("horovod", swept={"train.batch_size": 4})
     other = synthetic.Run(small.result.model_copy(update={"per_worker_batch": 4}), small.epochs)
     assert one_worker_runs(point("horovod"), [other]) == []

@@ -18,20 +18,23 @@ def row(comparison, quantity, workers=4, strategy="horovod"):
     return found
 
 
-def test_a_faster_side_is_told_with_its_ratio():
-    found = row(compare([side("a", SPEEDS), side("b", SPEEDS, base=120.0)]), "rate")
-    assert found.change.low < 1.2 < found.change.high
-    assert found.real
-    assert not found.paired
+@pytest.mark.parametrize(("base", "real"), [(120.0, True), (100.0, False)])
+def test_a_faster_side_is_told_with_its_ratio_and_noise_is_no_difference(base, real):
+    comparison = compare([side("a", SPEEDS), side("b", SPEEDS, base=base)])
+    found = row(comparison, "rate")
+    assert found.change.low < base / 100 < found.change.high
+    assert (found.real, found.paired) == (real, False)
+    assert real or not any(each.real for each in comparison.rows)
 
 
-def test_noise_is_no_difference():
-    found = compare([side("a", SPEEDS), side("b", SPEEDS)])
-    assert not any(each.real for each in found.rows)
-
-
-def test_qualities_are_paired_by_seed_where_both_asked_for_the_same():
-    found = row(compare([side("a", SPEEDS), side("b", SPEEDS, quality=0.94)]), "quality")
+@pytest.mark.parametrize("more", [{}, {"launch.cpus_per_worker": 4, "data.source": "/elsewhere/indents"}])
+def test_qualities_are_paired_by_seed_where_both_asked_for_the_same_but_for_speed(more):
+    asked = {"task": "unet", "train.epochs": 6}
+    comparison = compare(
+        [side("a", SPEEDS, asked=asked), side("b", SPEEDS, quality=0.94, asked=asked | more)]
+    )
+    found = row(comparison, "quality")
+    assert comparison.unpaired == (None,)
     assert found.paired
     assert found.change.value == pytest.approx(-0.01, abs=0.002)
     assert found.real
@@ -45,14 +48,6 @@ def test_qualities_of_other_training_are_not_paired_and_hidden_by_what_seeds_sha
     assert not found.real
     assert comparison.unpaired == ("not alike are train.epochs",)
     assert comparison.asked == (("train.epochs", ("6", "8")),)
-
-
-def test_what_only_decides_speed_does_not_forbid_pairing():
-    asked = {"task": "unet", "train.epochs": 6}
-    other = asked | {"launch.cpus_per_worker": 4, "data.source": "/elsewhere/indents"}
-    comparison = compare([side("a", SPEEDS, asked=asked), side("b", SPEEDS, asked=other)])
-    assert comparison.unpaired == (None,)
-    assert row(comparison, "quality").paired
 
 
 @pytest.mark.parametrize(
@@ -82,12 +77,9 @@ def test_a_notable_difference_of_implementation_is_noted():
     assert row(comparison, "rate").notes == ("exchange: gloo and nccl",)
 
 
-def test_other_tasks_are_refused():
+def test_other_tasks_are_refused_but_not_a_task_file_in_another_place():
     with pytest.raises(UserError, match=r"studies of one task.*unet, cnn"):
         compare([side("a", SPEEDS), side("b", SPEEDS, asked={"task": "cnn"})])
-
-
-def test_a_task_file_in_another_place_is_the_same_task():
     paths = [{"task": f"/home/{name}/my_task.py"} for name in "ab"]
     assert compare([side("a", SPEEDS, asked=paths[0]), side("b", SPEEDS, asked=paths[1])]).rows
 

@@ -98,8 +98,9 @@ def elsewhere(name, factor, **each):
 
 
 def test_training_times_alone_are_compared_once_and_called_no_samples_per_second():
-    sides = [elsewhere(name, factor, training_seconds=float) for name, factor in (("a", 1.0), ("b", 1.3))]
-    found = compare(sides)
+    found = compare(
+        [elsewhere("a", 1.0, training_seconds=float), elsewhere("b", 1.3, training_seconds=float)]
+    )
     assert {row.quantity for row in found.rows if row.change.value} == {"training_seconds"}
     assert summary(found).startswith("Of 2 tested differences, 2 are more than chance")
     verdicts = {row[0]: row[6] for row in table(found).rows}
@@ -108,9 +109,7 @@ def test_training_times_alone_are_compared_once_and_called_no_samples_per_second
 
 
 def test_epochs_alone_are_compared_in_epochs():
-    sides = [
-        elsewhere(name, factor, epochs=lambda s: [9.0, s, s]) for name, factor in (("a", 1.0), ("b", 1.3))
-    ]
+    sides = [elsewhere(name, factor, epochs=lambda s: [9.0, s, s]) for name, factor in (("a", 1), ("b", 1.3))]
     first = table(compare(sides)).rows[0]
     assert first[0] == "epochs/h"
     assert first[2].text.startswith("36.0")  # 100 s

@@ -16,11 +16,11 @@ Read = Callable[..., Imported]
 def read(tmp_path: Path) -> Read:
     """Write texts to these file names and read their folder, or the only file."""
 
-    def call(files: dict[str, str], **options: Any) -> Imported:
+    def call(files: dict[str, str | bytes], **options: Any) -> Imported:
         for name, content in files.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
         source = tmp_path / next(iter(files)) if len(files) == 1 else tmp_path
         return gather([str(source)], ImportOptions(**options))
 

@@ -81,14 +81,11 @@ def test_terminals_are_shown_no_control_characters_of_others(read):
     assert "\x1b" not in imported.runs[0].result.strategy + " ".join(imported.readings)
 
 
-def test_it_names_the_files_what_speed_up_is_the_ratio_of_and_unknown_seeds():
-    _, basis, seeds = about(analyse("imported", cassava()))
-    assert "whole training times" in basis
-    assert "4 of them" in seeds
-
-
-def test_the_readings_come_first_among_the_sections_of_a_report_and_are_left_out_without_any():
-    findings = replace(analyse("imported", cassava()), readings=("times.csv: seconds from T.",))
+def test_the_readings_come_first_in_a_report_and_name_what_is_assumed():
+    imported = analyse("imported", cassava())
+    _, basis, seeds = about(imported)
+    assert "whole training times" in basis and "4 of them" in seeds
+    findings = replace(imported, readings=("times.csv: seconds from T.",))
     assert sections(findings)[0] == section(findings)
     assert "times.csv: seconds from T." in FORMATS.get("markdown").render(findings, Medium(pictures=()))
     ours = analyse("ours", seeded((1, 2)))

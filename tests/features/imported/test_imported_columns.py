@@ -46,13 +46,22 @@ def test_the_users_word_goes_before_the_name():
     assert find_columns(["T [min]"], {"training_seconds": "T [min]"})["training_seconds"].factor == 60
 
 
-def test_the_quality_is_the_known_metric_over_the_validation_set():
-    assert quality_column(["accuracy", "loss", "val_accuracy", "val_loss"], None) == "val_accuracy"
-    assert quality_column(["iou", "time"], None) == "iou"
-    assert quality_column(["time", "loss", "val_loss", "mae"], None) == "mae"
-    assert quality_column(["time", "loss", "val_loss"], None) == "val_loss"
-    assert quality_column(["time", "loss"], None) is None
-    assert quality_column(["mae", "val_mae"], "mae") == "val_mae"
+@pytest.mark.parametrize(
+    ("header", "metric", "quality"),
+    [
+        ("accuracy loss val_accuracy val_loss", None, "val_accuracy"),
+        ("iou time", None, "iou"),
+        ("time loss val_loss mae", None, "mae"),
+        ("time loss val_loss", None, "val_loss"),
+        ("time loss", None, None),
+        ("mae val_mae", "mae", "val_mae"),
+    ],
+)
+def test_the_quality_is_the_known_metric_over_the_validation_set(header, metric, quality):
+    assert quality_column(header.split(), metric) == quality
+
+
+def test_a_quality_that_is_unclear_is_refused():
     assert [metric_name(name) for name in ("val_accuracy", "IoU")] == ["accuracy", "iou"]
     with pytest.raises(UserError, match="--metric iou"):
         quality_column(["iou", "dice"], None)

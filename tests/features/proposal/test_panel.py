@@ -147,8 +147,7 @@ def test_it_is_the_product_of_what_it_shows():
 def test_everything_that_is_not_said_is_the_studys_or_the_panels():
     found = requested()
     assert [origin for _, _, origin in found.steps[:2]] == ["`--runs`", "as in this study"]
-    assert found.unit == "GPU-h"
-    assert requested(RequestOptions(unit="BU")).unit == "BU"
+    assert (found.unit, requested(RequestOptions(unit="BU")).unit) == ("GPU-h", "BU")
 
 
 def test_a_node_is_charged_whole():
