@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import scalestudy
-from scalestudy.app.follow import Listener
+from ear import Ear
 from scalestudy.util.errors import UserError
 
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'
@@ -74,15 +74,10 @@ def test_a_study_is_opened_as_it_stands_and_reported(study: Path, launcher) -> N
 
 
 def test_a_listener_hears_every_point_begin_and_end(study: Path, launcher) -> None:
-    class Ear(Listener):
-        heard: list[tuple[str, str]] = []  # noqa: RUF012
-
-        def points_changed(self, overview) -> None:
-            self.heard += [item for item in overview.states.items() if item not in self.heard]
-
-    scalestudy.run(study, listener=Ear(), report=False)
+    ear = Ear()
+    scalestudy.run(study, listener=ear, report=False)
     for name in ("native-w1-s0", "native-w1-s1", "native-w2-s0", "native-w2-s1"):
-        assert Ear.heard.index((name, "running")) < Ear.heard.index((name, "done"))
+        assert ear.states.index((name, "running")) < ear.states.index((name, "done"))
 
 
 def test_a_bar_is_shown_where_one_is_asked_for(

@@ -1,7 +1,6 @@
 """Data before a run: prepared or found once, skipped files listed, results kept outside the data set."""
 
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from ear import Ear
 from scalestudy.app.follow import Listener
 from scalestudy.app.prepare import prepared, prepared_ahead
 from scalestudy.app.run_study import dry_run
@@ -18,22 +18,6 @@ from scalestudy.util.errors import UserError
 
 TEXT = 'task = "cnn"\n[data]\nsource = "{source}"\ncache = "cache"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
 LEFT_OUT = ["set: 1 left out (beside the folders of samples): stray.png"]
-
-
-class Ear(Listener):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.prepared: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    @contextmanager
-    def progress(self, what: str, total: int | None = None, unit: str = ""):
-        action, _, name = what.partition(" ")
-        if action == "Preparing":
-            self.prepared.append(name)
-        yield lambda done, total: None
 
 
 @pytest.fixture
@@ -55,7 +39,7 @@ def test_what_is_left_out_is_told_when_preparing_and_when_found_again(study: Pat
         ear = Ear()
         points = take(result.points, "classes", request.base, request.study, ear)
         assert ear.notes == LEFT_OUT
-        assert len(ear.prepared) == times
+        assert ear.tasks.count("Preparing set") == times
         assert len(points) == 2 and len({point.files for point in points}) == 1
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ear import Ear
 from scalestudy.app.follow import Listener, stay
 from scalestudy.app.run_study import Interrupted, run_study, submit_study
 from scalestudy.app.survey import Request, request_of
@@ -81,20 +82,6 @@ class Cluster:
                 run.write_result(result_of(point))
         state = "TIMEOUT" if self.submitted == 2 else "COMPLETED"
         return {job: JobView(job=job, state=state) for job in jobs}
-
-
-class Ear(Listener):
-    """Records submitted jobs and notes."""
-
-    def __init__(self) -> None:
-        self.jobs: list[tuple[str, str]] = []
-        self.notes: list[str] = []
-
-    def note(self, text) -> None:
-        self.notes.append(text)
-
-    def submitted(self, name, job) -> None:
-        self.jobs.append((name, job))
 
 
 @pytest.fixture
@@ -223,15 +210,11 @@ def test_the_queue_is_fed_as_jobs_end(queued: Path, monkeypatch: pytest.MonkeyPa
 
 def test_what_a_launcher_says_while_it_waits_is_told(monkeypatch):
     monkeypatch.setattr("scalestudy.app.follow.study_status", lambda folder, known, names=None: known)
-    notes = []
-
-    class Told(Listener):
-        def note(self, text):
-            notes.append(text)
+    ear = Ear()
 
     class Launcher:
         def start(self, folder, points, options):
             yield Note("a waits for a GPU")
 
-    stay(Launcher(), None, [], Overview([]), Options(), Told())
-    assert notes == ["a waits for a GPU"]
+    stay(Launcher(), None, [], Overview([]), Options(), ear)
+    assert ear.notes == ["a waits for a GPU"]

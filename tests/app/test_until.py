@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import synthetic_result
+from ear import Ear
 from few_digits import few_digits
 from scalestudy.analysis.next_runs import MOST_BLOCKS, MOST_DISTURBED
-from scalestudy.app.follow import Listener
 from scalestudy.app.result import StudyResult
 from scalestudy.app.run_study import Interrupted
 from scalestudy.app.survey import Request, request_of
@@ -49,18 +49,7 @@ def decided(request: Request, until: Until | None = None, **more: Any) -> StudyR
 
 
 @pytest.fixture
-def notes() -> list[str]:
-    return []
-
-
-@pytest.fixture
-def ear(notes) -> Listener:
-    """A listener that records notes."""
-
-    class Ear(Listener):
-        def note(self, text: str) -> None:
-            notes.append(text)
-
+def ear() -> Ear:
     return Ear()
 
 
@@ -177,7 +166,7 @@ def test_a_row_whose_runs_fail_is_given_up(request_, launcher):
     assert max(rows_run(launcher).values()) <= 3
 
 
-def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher, ear, notes):
+def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher, ear):
     launcher.quality = lambda point: 0.75 + 0.05 * (-1) ** point.seed - 0.015 * (point.workers == 2)
     decided(request_, Until(seeds=4), listener=ear)
     assert rows_run(launcher)["native", 2, "trained"] <= 4
@@ -188,17 +177,17 @@ def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher
         point.workers * launcher.wall(point) * (0.99 if point.timing else 1) for point in launcher.points
     )
     assert spent <= 720
-    assert notes[-1].startswith("Not decided")
+    assert ear.notes[-1].startswith("Not decided")
 
 
-def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(request_, launcher, ear, notes):
+def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(request_, launcher, ear):
     launcher.wall = lambda point: (
         100 if point.workers == 1 else (240 if point.seed % 2 else 60) * (1 + (point.strategy == "horovod"))
     )
     decision = decided(request_, Until(budget=10), listener=ear).advice.decision
     assert decision.kind == "uncertain"
     assert rows_run(launcher)["native", 2, "timed"] == MOST_BLOCKS
-    assert notes[-1].startswith("Not decided") and "native on 2 workers" in notes[-1]
+    assert ear.notes[-1].startswith("Not decided") and "native on 2 workers" in ear.notes[-1]
 
 
 def test_a_dry_run_names_the_next_runs_and_writes_nothing(request_, launcher):

@@ -1,11 +1,11 @@
 """Ablations on this machine: what each measures, how they fail, and one real diagnosis."""
 
 import sys
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
+from ear import Ear
 from scalestudy.analysis.findings import analyse, read_study
 from scalestudy.app.follow import Listener
 from scalestudy.features.diagnose import rounds
@@ -100,21 +100,6 @@ def test_what_cannot_be_diagnosed_here_is_refused(begun_study, made, name, words
         plan(begun_study(**made), name)
 
 
-class Recorder(Listener):
-    """Records notes and progress."""
-
-    def __init__(self):
-        self.notes, self.amounts, self.total = [], [], 0
-
-    def note(self, text):
-        self.notes.append(text)
-
-    @contextmanager
-    def progress(self, what, total=None, unit=""):
-        self.total = total
-        yield self.amounts.append
-
-
 @pytest.fixture
 def commands(monkeypatch):
     """Record the worker commands; the processes exit with code 3 instead."""
@@ -173,7 +158,7 @@ def test_progress_counts_blocks_and_each_round_but_the_last_says_how_long_the_ot
 
     monkeypatch.setattr(rounds, "_joined", joined)
     monkeypatch.setattr(rounds, "_apart", apart)
-    listener = Recorder()
+    listener = Ear()
     assert len(rounds.measure_rounds(point(), tmp_path, listener, rounds=3, seconds=0.3)) == 3
     assert listener.amounts == [9, 21, 33, 42, 51, 63]
     assert listener.total == 63
@@ -186,7 +171,7 @@ def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(begun_study, m
     folder = begun_study("slow_loader.py")
     planned = plan(folder, None)
     assert planned.point.name == "mirrored-w2-s0"
-    found = rounds.diagnose(planned, listener := Recorder(), rounds=1, seconds=0.2)
+    found = rounds.diagnose(planned, listener := Ear(), rounds=1, seconds=0.2)
     assert sum(part.share.value for part in found.parts) == pytest.approx(1 - found.efficiency.value)
     assert [rank.rank for rank in found.ranks] == [0, 1]
     assert found.input.value > 0.2
