@@ -158,7 +158,8 @@ def build_task(
     python = python_of(environment) if environment else sys.executable
     variables = variables_of(environment, os.environ) if environment else os.environ
     variables = {**variables, WITHIN: str(within)}
-    answer = ask(modules.BUILD_TASK, str(path), json.dumps(info), python=python, variables=variables)
+    request = json.dumps(info | {"file": str(path)})
+    answer = ask(modules.TASK_FILE, "build", request, python=python, variables=variables)
     if TIMEOUT in answer.errors and not answer.message:
         raise _too_long(path, answer.errors, within)
     if not answer.message:

@@ -90,7 +90,7 @@ class CustomSource:
             "fingerprint": self.fingerprint,
             "within": within,
         }
-        answer = ask(modules.READ_DATA, json.dumps(request), on_progress=on_progress)
+        answer = ask(modules.TASK_FILE, "read", json.dumps(request), on_progress=on_progress)
         if answer.code:
             raise RunError(
                 f"read(data) of {self._file} to finish",

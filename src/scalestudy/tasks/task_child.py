@@ -1,12 +1,14 @@
-"""`python -m scalestudy.tasks.read REQUEST`: run `read(data)` of a Python file and store the samples.
+"""`python -m scalestudy.tasks.task_child WORK REQUEST`: run the code of a user's file in its own process.
 
-REQUEST is JSON: see `data.sources.custom.CustomSource.write`. Prints progress as lines of JSON, and an error
-as the last one.
+WORK is "read", which stores the samples of `read(data)`, or "build", which builds and tries the model.
+REQUEST is JSON. The last line of output is the answer or an error.
 """
 
+import contextlib
 import json
 import os
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -21,10 +23,13 @@ from scalestudy.config.settings import DataSettings
 from scalestudy.data.child import Say, answer
 from scalestudy.data.samples import leaves, map_columns
 from scalestudy.data.sources.custom import SPLITS, Samples, Storing, write_custom
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.measure.hang_detection import Heartbeat
 from scalestudy.plugins.engines import DEFAULT, engine_traits
-from scalestudy.tasks.task_file import import_file
+from scalestudy.tasks.task_file import FETCHED_WITHIN, import_file, limit_time, remedy
 from scalestudy.util.errors import UserError
+from scalestudy.util.modules import without_unused
+from scalestudy.util.registry import loaded
 from scalestudy.util.tracebacks import Frame, user_frame
 
 HEART = Heartbeat()
@@ -41,7 +46,10 @@ FORMS = (
 
 
 def store(request: dict[str, Any], say: Say) -> None:
-    """Run `read` and write its samples; errors of the file propagate."""
+    """Run `read(data)` of a Python file and write its samples; errors of the file propagate.
+
+    Progress is printed as lines of JSON. See `data.sources.custom.CustomSource.write` for `request`.
+    """
     module = import_file(Path(request["file"]))
     given = module.read(DataSettings.model_validate(request["data"]))
     last, count = 0.0, length_of(given)
@@ -192,6 +200,63 @@ def _action_of(error: BaseException) -> str:
     return "Correct it; `python` on the file, with read called, shows more."
 
 
+def build(request: dict[str, Any]) -> dict[str, Any]:
+    """Build a user's model once, with network access, and try it; errors of the file propagate.
+
+    Afterwards pretrained weights are in Keras's cache (KERAS_HOME), so no worker has to download them. A
+    model that cannot be saved or does not fit its data is refused here, before a job waits in a queue.
+
+    Args:
+        request: `file`, `prepared` (folder of the data set), `train` (training settings) and `engine`.
+            Without `prepared` nothing is built: only what needs no data is checked.
+
+    Returns:
+        {"notes": […]}, likely mistakes.
+    """
+    path, engine = request["file"], engine_traits(request.get("engine", DEFAULT))
+    os.environ.update(process_environment(os.environ, engine, gpus=(), quiet=True).values)
+    with without_unused(engine.unused):
+        from scalestudy.config.catalog import is_ours, task_defaults
+        from scalestudy.config.settings import ResolvedTrain, TrainSettings
+        from scalestudy.tasks.load import module_of, refuse_incomplete, task_of
+        from scalestudy.tasks.task import DataInfo
+        from scalestudy.tasks.task_trial import (
+            forward,
+            note_on_weights,
+            notes_on,
+            prove_savable,
+            refuse_weights,
+            try_task,
+        )
+
+    train = request.get("train")
+    resolved = (
+        task_defaults(path).complete_train(TrainSettings())
+        if train is None
+        else ResolvedTrain.model_validate(train)
+    )
+    limit_time()
+    module = module_of(path)
+    refuse_incomplete(module, resolved)
+    if "prepared" not in request:
+        return {"notes": []}
+    prepared = Prepared.open(request["prepared"])
+    data = DataInfo.of(prepared)
+    limit_time(FETCHED_WITHIN)
+    task = task_of(module, data, resolved)
+    refuse_weights(task, path, resolved.weights)
+    # A full temporary folder is no error of the model: suppress OSError.
+    with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
+        prove_savable(task.model, f"{folder}/model.keras", task.definitions)
+    if is_ours(path):
+        return {"notes": []}
+    outputs = forward(task, prepared, path)
+    notes = notes_on(module, task, prepared, outputs)
+    notes += note_on_weights(lambda: task_of(module_of(path), data, resolved).model, path)
+    try_task(loaded(engine.implementation), task, prepared, outputs, path)
+    return {"notes": notes}
+
+
 def _read(request: dict[str, Any], say: Say) -> dict[str, Any]:
     os.environ.update(process_environment(os.environ, engine_traits(DEFAULT), gpus=(), quiet=True).values)
     HEART.enter("read")
@@ -200,12 +265,14 @@ def _read(request: dict[str, Any], say: Say) -> dict[str, Any]:
     return {}
 
 
-def main(text: str) -> NoReturn:
-    """Carry out a request."""
+def main(work: str, text: str) -> NoReturn:
+    """Carry out a request: `work` is "build" or "read"."""
     request = json.loads(text)
-    expected = f"read(data) of {request['file']} to give samples"
-    answer(lambda say: _read(request, say), expected, _action_of)
+    file = request["file"]
+    if work == "read":
+        answer(lambda say: _read(request, say), f"read(data) of {file} to give samples", _action_of)
+    answer(lambda _: build(request), f"a task file that works: {file}", remedy)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:3])
