@@ -56,7 +56,7 @@ def callbacks():
 
 def reach_within():
     """Report evaluation, and the moment when a checkpoint is written but not yet renamed."""
-    from scalestudy.training import resume, session
+    from scalestudy.training import checkpoint, session
 
     measure, replace = session.measure, os.replace
 
@@ -69,7 +69,7 @@ def reach_within():
             reach("saving")
         replace(source, target)
 
-    session.measure, os.replace, resume.KEEP_EVERY = measured, replaced, 0.0
+    session.measure, os.replace, checkpoint.KEEP_EVERY = measured, replaced, 0.0
 
 
 reach("import")

@@ -81,7 +81,7 @@ class LeftError(Exception):
 
 def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) -> dict[str, Any]:
     """Train a case and return its results as arrays."""
-    from scalestudy.training.checkpoint import digests
+    from scalestudy.training.agreement import digests
     from scalestudy.training.run_results import exchanged_bytes
     from scalestudy.training.session import Session
 

@@ -11,9 +11,9 @@ import pytest
 from gathered import Gathered, gathered, measured, shares, sums_of, value_of
 from scalestudy.config.objectives import LOSSES, METRICS, known, loss_terms, metric_term
 from scalestudy.tasks.label_losses import sum_of
-from scalestudy.tasks.label_metrics import IoU
+from scalestudy.tasks.label_metrics import NAMED, IoU
 from scalestudy.tasks.task import DataInfo
-from scalestudy.tasks.task_metrics import NAMED, OF_NUMBERS, metrics_of, named_metric, sense_of
+from scalestudy.tasks.task_metrics import OF_NUMBERS, metrics_of, named_metric, sense_of
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine

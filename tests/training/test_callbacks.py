@@ -89,7 +89,7 @@ def test_the_validation_of_a_run_is_of_the_weights_that_a_callback_restores(
     assert len(records) > best.epoch
     assert records[-1].validation != best.validation
     assert one.validation().values == best.validation
-    checkpoint.write(tmp_path / "checkpoint.npz", *one.checkpoint(), one.fingerprint())
+    checkpoint.write_checkpoint(tmp_path / "checkpoint.npz", *one.checkpoint(), one.fingerprint())
     again = with_callbacks(*falling_apart(9.0), **settings)
     position = checkpoint.read_position(tmp_path / "checkpoint.npz", again.fingerprint())
     again.go_on(position, checkpoint.read_values(tmp_path / "checkpoint.npz"))

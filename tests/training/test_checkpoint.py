@@ -11,8 +11,9 @@ from scalestudy.config.point import Point
 from scalestudy.engines.interface import Variable
 from scalestudy.store.records import Failure
 from scalestudy.store.run_folder import RunFolder
-from scalestudy.training import checkpoint
-from scalestudy.training.checkpoint import Position, UnusableError
+from scalestudy.training import checkpoint, session
+from scalestudy.training.checkpoint import UnusableError
+from scalestudy.training.session import Position
 
 PLACE = Position(
     epoch=2,
@@ -67,12 +68,12 @@ def point(**changes) -> Point:
 
 def fingerprint(of: Point, rows: int = 8, shape: tuple[int, ...] = (3, 2), dtype: str = "float32") -> str:
     split = SimpleNamespace(train=np.arange(rows), validation=np.arange(2), test=np.arange(0))
-    return checkpoint.fingerprint(of, split, [Variable(dtype, shape, own=False)])
+    return session.fingerprint(of, split, [Variable(dtype, shape, own=False)])
 
 
 def test_what_was_written_is_read_bit_for_bit(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.npz"
-    checkpoint.write(path, PLACE, values(), "me")
+    checkpoint.write_checkpoint(path, PLACE, values(), "me")
     assert checkpoint.read_position(path, "me") == PLACE
     found = checkpoint.read_values(path)
     assert [(v.dtype, v.shape, v.tobytes()) for v in found] == [
@@ -82,7 +83,7 @@ def test_what_was_written_is_read_bit_for_bit(tmp_path: Path) -> None:
 
 def test_more_than_ten_values_keep_their_order(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.npz"
-    checkpoint.write(path, PLACE, [np.array(number) for number in range(25)], "me")
+    checkpoint.write_checkpoint(path, PLACE, [np.array(number) for number in range(25)], "me")
     assert [int(value) for value in checkpoint.read_values(path)] == list(range(25))
 
 
@@ -92,7 +93,7 @@ def test_without_a_file_there_is_no_place(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.npz"
-    checkpoint.write(path, PLACE, values(), "another")
+    checkpoint.write_checkpoint(path, PLACE, values(), "another")
     with pytest.raises(UnusableError, match="another point"):
         checkpoint.read_position(path, "me")
 
@@ -100,7 +101,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [0, 1, 100, 0.5, -1])
 def test_a_torn_file_is_refused_and_not_half_read(tmp_path: Path, kept: float) -> None:
     path = tmp_path / "checkpoint.npz"
-    checkpoint.write(path, PLACE, values(), "me")
+    checkpoint.write_checkpoint(path, PLACE, values(), "me")
     whole = path.read_bytes()
     path.write_bytes(whole[: int(kept * len(whole)) if isinstance(kept, float) else kept])
     with pytest.raises(UnusableError, match="cannot be read"):
@@ -117,10 +118,11 @@ def test_a_checkpoint_of_another_version_is_refused(tmp_path: Path) -> None:
 
 def test_a_reader_finds_a_whole_checkpoint_while_it_is_being_replaced(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.npz"
-    checkpoint.write(path, Position(updates=0), [np.full(50_000, 0)], "me")
+    checkpoint.write_checkpoint(path, Position(updates=0), [np.full(50_000, 0)], "me")
     writer = threading.Thread(
         target=lambda: [
-            checkpoint.write(path, Position(updates=n), [np.full(50_000, n)], "me") for n in range(1, 30)
+            checkpoint.write_checkpoint(path, Position(updates=n), [np.full(50_000, n)], "me")
+            for n in range(1, 30)
         ]
     )
     writer.start()
@@ -136,17 +138,17 @@ def test_a_reader_finds_a_whole_checkpoint_while_it_is_being_replaced(tmp_path: 
 
 def test_removing_leaves_nothing_even_of_a_half_written_one(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.npz"
-    checkpoint.write(path, PLACE, values(), "me")
+    checkpoint.write_checkpoint(path, PLACE, values(), "me")
     half = checkpoint._temporary(path)
     half.write_bytes(b"half")
-    checkpoint.remove(path)
-    checkpoint.remove(path)
+    checkpoint.remove_checkpoint(path)
+    checkpoint.remove_checkpoint(path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failure_leaves_nothing_half_written_behind(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    checkpoint.write(run.checkpoint, PLACE, values(), "me")
+    checkpoint.write_checkpoint(run.checkpoint, PLACE, values(), "me")
     checkpoint._temporary(run.checkpoint).write_bytes(b"half")
     (tmp_path / ".half.model.keras").write_bytes(b"half")
     run.write_failure(Failure(rank=0, exit_code=1, reason="killed"))

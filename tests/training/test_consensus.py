@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scalestudy.engines.group import Group
-from scalestudy.training.resume import ASK_EVERY, KEEP_EVERY, KEEP_WITHIN, LOOK_EVERY, CheckpointConsensus
+from scalestudy.training.checkpoint import ASK_EVERY, KEEP_EVERY, KEEP_WITHIN, LOOK_EVERY, CheckpointConsensus
 
 
 class Time:

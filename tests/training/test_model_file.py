@@ -21,10 +21,10 @@ from scalestudy.store.record_file import read_checksums
 from scalestudy.store.records import EpochRecord, Failure
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import state_of_runs
-from scalestudy.training.checkpoint import Position
 from scalestudy.training.devices import OwnPart
 from scalestudy.training.rank_run import run
 from scalestudy.training.run_results import BestKeeper, improves, metric_to_keep, model_record_of
+from scalestudy.training.session import Position
 from scalestudy.util.errors import RunError, UserError
 
 

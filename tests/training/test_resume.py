@@ -19,7 +19,7 @@ def left_after(session, updates: int, path) -> list:
     records = []
 
     def leave() -> None:
-        checkpoint.write(path, *session.checkpoint(), session.fingerprint())
+        checkpoint.write_checkpoint(path, *session.checkpoint(), session.fingerprint())
 
     def watch(moment) -> None:
         if session.updates == updates and moment.step < moment.steps:
@@ -132,7 +132,7 @@ def test_a_run_that_was_trained_to_its_end_trains_no_more(session, tmp_path):
     path = tmp_path / "checkpoint.npz"
     first = session(**COMMON)
     list(first.epoch_records())
-    checkpoint.write(path, *first.checkpoint(), first.fingerprint())
+    checkpoint.write_checkpoint(path, *first.checkpoint(), first.fingerprint())
     second = session(**COMMON)
     assert taken_up(second, path) == []
     assert second.over

@@ -21,7 +21,7 @@ from scalestudy.engines.group import Group, Joined, Replicas, join
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.hang_detection import EXIT_CODE
 from scalestudy.store.run_folder import RunFolder, write_point
-from scalestudy.training.callback_decisions import CallbackDecisions
+from scalestudy.training.agreement import CallbackDecisions
 from scalestudy.training.devices import OwnPart
 from scalestudy.training.rank_run import run
 from scalestudy.training.session import Session
@@ -193,7 +193,7 @@ def test_no_step_is_waited_for_to_look_for_a_request_to_stop(data, tmp_path, mon
             return calls >= 8  # the first two compile
 
     calls, asked, looks = 0, list[int](), list[tuple[int, int]]()
-    monkeypatch.setattr("scalestudy.training.resume.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("scalestudy.training.checkpoint.LOOK_EVERY", 0.0)
     monkeypatch.setattr(RunFolder, "stop", Stop(tmp_path / "stop"))
     folder = folder_of(tmp_path, point_of(data))
     run(OwnPart(folder, folder.point(), ALONE, PhaseClock(), "cpu", engine=Asynchronous()))

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from operator import itemgetter
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -327,3 +327,17 @@ class Loader:
             self._reader.read(order[chosen], epoch, *of_step)
         part = Slice(inputs, targets, start, stop - start, total, first, len(group))
         return part if self._stage is None else self._stage(part, device)
+
+
+def read_rows(
+    prepared: Prepared, rows: Indices, reader: Reader | None = None, epoch: int | None = None
+) -> tuple[Any, Any]:
+    """Read inputs and targets of `rows` (shape [B]): arrays [B, ...] or dicts of them; see `Reader.read`."""
+    reader = reader or reader_of(prepared)
+
+    def empty(form: tuple[tuple[int, ...], Any]) -> NDArray[Any]:
+        return np.empty((len(rows), *form[0]), form[1])
+
+    inputs, targets = (map_columns(empty, forms) for forms in reader.forms(rows))
+    reader.read(np.asarray(rows, np.int64), epoch, inputs, targets)
+    return inputs, targets

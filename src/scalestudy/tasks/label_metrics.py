@@ -1,6 +1,6 @@
 """Metrics of labels: sums over the whole set, divided once, so that the workers' sums add up exactly."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.tasks.label_losses import flat, is_of, likeliest, probabilities, split_ignored, total
+from scalestudy.util.registry import Registry
 
 Values = NDArray[np.float64]
 
@@ -385,3 +386,24 @@ class Ece(ClassMetric):
         """Return the error, a scalar; 0 without labels."""
         seen, right, confidence = (self.totals[row] for row in range(3))
         return keras.ops.sum(keras.ops.abs(right - confidence)) / keras.ops.maximum(keras.ops.sum(seen), 1.0)
+
+
+NAMED: Registry[Callable[..., keras.Metric]] = Registry(
+    "scalestudy.metrics",
+    lambda: {
+        "iou": IoU,
+        "dice": Dice,
+        "accuracy": Accuracy,
+        "top_k": TopK,
+        "balanced_accuracy": BalancedAccuracy,
+        "precision": Precision,
+        "recall": Recall,
+        "f1": F1,
+        "auroc": Auroc,
+        "average_precision": AveragePrecision,
+        "ece": Ece,
+        "brier": Brier,
+        "confusion_matrix": ConfusionMatrix,
+    },
+)
+"""Metrics for classes, by their names in study and task files: (number of classes, ignored value, name=…)."""

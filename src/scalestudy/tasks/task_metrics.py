@@ -2,7 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import keras
@@ -18,25 +18,10 @@ from scalestudy.config.objectives import (
     metric_term,
     refuse_unfit,
 )
-from scalestudy.tasks.label_metrics import (
-    F1,
-    Accuracy,
-    Auroc,
-    AveragePrecision,
-    BalancedAccuracy,
-    Brier,
-    ConfusionMatrix,
-    Dice,
-    Ece,
-    IoU,
-    Precision,
-    Recall,
-    TopK,
-)
+from scalestudy.tasks.label_metrics import NAMED
 from scalestudy.tasks.task import DataInfo, is_module, refuse_unknown
 from scalestudy.tasks.task_loss import class_indices
 from scalestudy.util.errors import UserError
-from scalestudy.util.registry import Registry
 
 
 class Errors(keras.Metric):
@@ -95,25 +80,6 @@ class R2(Errors):
 
 
 WAYS = get_args(Better)
-NAMED: Registry[Callable[..., keras.Metric]] = Registry(
-    "scalestudy.metrics",
-    lambda: {
-        "iou": IoU,
-        "dice": Dice,
-        "accuracy": Accuracy,
-        "top_k": TopK,
-        "balanced_accuracy": BalancedAccuracy,
-        "precision": Precision,
-        "recall": Recall,
-        "f1": F1,
-        "auroc": Auroc,
-        "average_precision": AveragePrecision,
-        "ece": Ece,
-        "brier": Brier,
-        "confusion_matrix": ConfusionMatrix,
-    },
-)
-"""Metrics for classes, by their names in study and task files: (number of classes, ignored value, name=…)."""
 OF_NUMBERS = {"mae": Mae, "rmse": Rmse, "r2": R2}
 """Metrics for numbers, by their names in task files."""
 

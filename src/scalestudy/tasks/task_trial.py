@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.config.settings import TrainSettings
-from scalestudy.data.loader import reader_of
-from scalestudy.data.samples import Column, leaves, like, map_columns
+from scalestudy.data.loader import read_rows
+from scalestudy.data.samples import Column, map_columns
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.tasks.task import Task, by_name
 from scalestudy.tasks.task_file import remedy
@@ -245,21 +245,16 @@ def _refuse_accuracy_of_one(task: Task, outputs: Any) -> None:
 
 def two_samples(prepared: Prepared) -> tuple[Any, Any]:
     """Return inputs and targets of the first and the last sample, in the form that a model receives."""
-    reader, rows = reader_of(prepared), np.array([0, prepared.count - 1])
-    sides = [
-        like(form, [np.empty((2, *shape), dtype) for shape, dtype in leaves(form)])
-        for form in reader.forms(rows)
-    ]
-    reader.read(rows, None, *sides)
+    inputs, targets = read_rows(prepared, np.array([0, prepared.count - 1]))
     ops, floatx, scale = keras.ops, keras.config.floatx(), prepared.scale
 
     def typed(array: Any) -> Any:
         return ops.convert_to_tensor(array, floatx if array.dtype.kind == "f" else array.dtype.name)
 
     if scale is None:
-        return map_columns(typed, sides[0]), map_columns(typed, sides[1])
-    inputs = map_columns(lambda array: ops.convert_to_tensor(array, floatx) * scale, sides[0])
-    return inputs, map_columns(ops.convert_to_tensor, sides[1])
+        return map_columns(typed, inputs), map_columns(typed, targets)
+    inputs = map_columns(lambda array: ops.convert_to_tensor(array, floatx) * scale, inputs)
+    return inputs, map_columns(ops.convert_to_tensor, targets)
 
 
 def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str) -> None:

@@ -1,122 +1,30 @@
-"""Checkpoints: the file from which a run continues, and the values of all processes in it."""
+"""Checkpoints: the file from which a run continues, written and restored in agreement among all ranks."""
 
-import hashlib
 import json
+import time
 import zipfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.config.point import Point
-from scalestudy.data.split import Split
 from scalestudy.engines.group import Group
-from scalestudy.engines.interface import Trainer, Values, Variable
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.training.session import Position, Session
+from scalestudy.util.errors import RunError
 from scalestudy.util.files import replacing
-
-
-def gathered(trainer: Trainer, group: Group) -> list[NDArray[Any]]:
-    """Gather the values of all variables on every rank.
-
-    Returns:
-        Values of the common variables, then of the variables that each worker has for itself, each of these
-        of shape [copies in all processes, ...].
-    """
-    common, own = trainer.values()
-    return [*common, *group.gather(own)]
-
-
-def scattered(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) -> Values:
-    """Return this process's part of what `gathered` returned, possibly in another process."""
-    common = sum(not variable.own for variable in trainer.variables)
-    mine = [np.split(rows, group.size)[group.rank] for rows in values[common:]]
-    return Values(list(values[:common]), mine)
-
-
-def equal_on_all_ranks(trainer: Trainer, group: Group) -> bool:
-    """Return whether all processes have equal values of all variables, by comparing 32-byte digests."""
-    common, own = trainer.values()
-    (rows,) = group.gather([_digest([*common, *own])[None]])
-    return len(np.unique(rows, axis=0)) == 1
-
-
-def digests(trainer: Trainer, group: Group) -> list[str]:
-    """Return the SHA-256 of all weights for each copy of the model in all processes.
-
-    Equal digests prove that the copies are equal.
-    """
-    (rows,) = group.gather([np.stack([_digest(copy) for copy in trainer.weights()])])
-    return [row.tobytes().hex() for row in rows]
-
-
-def _digest(values: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:
-    digest = hashlib.sha256()
-    for value in values:
-        digest.update(np.ascontiguousarray(value).tobytes())
-    return np.frombuffer(digest.digest(), np.uint8)
-
-
-@dataclass(frozen=True)
-class Position:
-    """The position of a run. Times are in seconds.
-
-    Attributes:
-        epoch: Completed epochs; all of them after training.
-        step: Completed steps of the current epoch.
-        updates: Optimizer steps in total.
-        samples: Samples processed in the current epoch.
-        losses: Sum of losses of the current epoch for each process.
-        spent: Training time of the current epoch.
-        waited: Part of `spent` spent waiting for input.
-        elapsed: Training time of the completed epochs.
-        restarts: How often the run continued from a checkpoint.
-        wall: Wall-clock time of the run.
-        phases: `wall` by phase.
-        usage: Resources used by each process (`measure.usage`); empty if not measured.
-        began: Unix time at which the run's first process started.
-        hosts: Names of the nodes that the run has used.
-    """
-
-    epoch: int = 0
-    step: int = 0
-    updates: int = 0
-    samples: int = 0
-    losses: tuple[float, ...] = ()
-    spent: float = 0.0
-    waited: float = 0.0
-    elapsed: float = 0.0
-    restarts: int = 0
-    wall: float = 0.0
-    phases: dict[str, float] = field(default_factory=dict)
-    usage: tuple[tuple[float, ...], ...] = ()
-    began: float = 0.0
-    hosts: tuple[str, ...] = ()
-
-    @property
-    def mark(self) -> tuple[int, int, int]:
-        """Epoch, step and updates, which identify a checkpoint within its run."""
-        return self.epoch, self.step, self.updates
 
 
 class UnusableError(Exception):
     """The file is not a usable checkpoint of this run. The message gives the reason."""
 
 
-def fingerprint(point: Point, split: Split, variables: Sequence[Variable]) -> str:
-    """Return a digest of all that must be unchanged to continue a run: point, samples and variables."""
-    digest = hashlib.sha256()
-    settings = point.identity() | {"implementation": point.implementation}
-    shapes = [(variable.dtype, variable.shape) for variable in variables]
-    digest.update(json.dumps([settings, shapes], sort_keys=True).encode())
-    for rows in (split.train, split.validation, split.test):
-        digest.update(np.ascontiguousarray(rows, np.int64).tobytes() + b"|")
-    return digest.hexdigest()
-
-
-def write(path: Path, position: Position, values: Sequence[NDArray[Any]], fingerprint: str) -> None:
+def write_checkpoint(
+    path: Path, position: Position, values: Sequence[NDArray[Any]], fingerprint: str
+) -> None:
     """Replace the checkpoint at `path` atomically: it stays complete even if this process is killed."""
     arrays = {f"value_{index}": value for index, value in enumerate(values)}
     with replacing(path, _temporary(path)) as file:
@@ -144,12 +52,12 @@ def read_position(path: Path, fingerprint: str) -> Position | None:
 
 
 def read_values(path: Path) -> list[NDArray[Any]]:
-    """Return the values of all variables, as passed to `write`."""
+    """Return the values of all variables, as passed to `write_checkpoint`."""
     with np.load(path, allow_pickle=False) as file:
         return [file[f"value_{index}"] for index in range(len(file.files) - 2)]
 
 
-def remove(path: Path) -> None:
+def remove_checkpoint(path: Path) -> None:
     """Remove the checkpoint and the temporary file of an interrupted write."""
     path.unlink(missing_ok=True)
     _temporary(path).unlink(missing_ok=True)
@@ -157,3 +65,175 @@ def remove(path: Path) -> None:
 
 def _temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.half")
+
+
+ASK_EVERY = 5.0
+"""Seconds between two checks for a stop request, if several processes must agree."""
+LOOK_EVERY = 1.0
+"""The same for a single process, which only checks whether a file exists."""
+KEEP_EVERY = 60.0
+"""Minimum seconds between two checkpoints after epochs, and from the start to the first."""
+KEEP_WITHIN = 600.0
+"""Seconds after which a checkpoint is also written within an epoch."""
+
+
+class Agreed(NamedTuple):
+    """The decision of all ranks: `stop` (after a checkpoint), or only `keep` a checkpoint."""
+
+    stop: bool
+    keep: bool
+
+
+class CheckpointConsensus:
+    """Makes all ranks stop or write a checkpoint after the same call.
+
+    Ranks agree by a sum over processes. Since this sum takes time, they also agree on the number of calls
+    until the next one, from the measured seconds per call. `asked` returns whether to stop; only rank 0's
+    answer counts.
+    """
+
+    def __init__(
+        self, asked: Callable[[], bool], group: Group, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._asked, self._group, self._now = asked, group, now
+        self._kept = self._checked = now()
+        self._calls, self._until = 0, 1
+
+    def due(self) -> bool:
+        """Count a call. Return whether `within_epoch` must be called now; the same on every rank."""
+        self._calls += 1
+        alone = self._group.size == 1
+        return self._calls >= self._until or (alone and self._now() - self._checked >= LOOK_EVERY)
+
+    def within_epoch(self) -> Agreed:
+        """Decide between two calls. Every rank must call this when `due` returns True."""
+        pace = (self._now() - self._checked) / max(1, self._calls)
+        decision, pace = self._decide(KEEP_WITHIN, pace)
+        self._calls, self._until = 0, max(1, int(ASK_EVERY / max(pace, 1e-9)))
+        self._checked = self._now()
+        return decision
+
+    def after_epoch(self) -> Agreed:
+        """Decide between two epochs. Every rank must call this."""
+        return self._decide(KEEP_EVERY, 0.0)[0]
+
+    def _decide(self, keep_every: float, pace: float) -> tuple[Agreed, float]:
+        processes = self._group.size
+        # Whole nanoseconds below 2^53 are summed exactly, so every rank gets the same sum in any order.
+        mine = np.array([0, 0, round(pace * 1e9)], np.float64)
+        if self._group.rank == 0:
+            mine[:2] = self._asked(), self._now() - self._kept >= keep_every
+        stop, keep, paces = self._group.host_sum(mine) if processes > 1 else mine
+        decision = Agreed(bool(stop), bool(stop or keep))
+        if decision.keep:
+            self._kept = self._now()
+        return decision, float(paces) / 1e9 / processes
+
+
+SEEN_WITHIN = 60.0
+"""Seconds within which every node must see the checkpoint that rank 0 sees."""
+WRITTEN_WITHIN = 600.0
+"""Seconds that the other ranks wait for rank 0 to write a checkpoint."""
+
+
+class StoppedError(Exception):
+    """The run was asked to stop. Its checkpoint is written, and every rank must exit."""
+
+
+class Keeper:
+    """Writes the checkpoints of a run and restores the last one."""
+
+    def __init__(self, folder: RunFolder, session: Session) -> None:
+        self._folder, self._session, self._clock = folder, session, session.clock
+        self._group = session.group
+        self._fingerprint = session.fingerprint()
+        self._agreement: CheckpointConsensus | None = None
+
+    def found(self) -> Position | None:
+        """Return the position of the checkpoint that this rank sees; log the reason if it is unusable."""
+        try:
+            return read_position(self._folder.checkpoint, self._fingerprint)
+        except UnusableError as error:
+            print(f"scalestudy: {self._folder.checkpoint} is ignored: {error}", flush=True)
+            return None
+
+    def go_on(self) -> Position | None:
+        """Restore the checkpoint that rank 0 finds on every rank, and start watching for a stop request.
+
+        Raises:
+            RunError: If a rank does not see the file that rank 0 sees.
+        """
+        position = self._agreed()
+        if position is not None:
+            with self._clock.phase("checkpoint"):
+                self._session.go_on(position, read_values(self._folder.checkpoint))
+            print(
+                f"scalestudy: continues in epoch {position.epoch + 1} after step {position.step} "
+                f"(restart {self._session.restarts})",
+                flush=True,
+            )
+        self._agreement = CheckpointConsensus(self._folder.stop.exists, self._group)
+        return position
+
+    def after_call(self) -> None:
+        """Write a checkpoint or stop if due, between two calls of an epoch. Every rank must call this.
+
+        Raises:
+            StoppedError: If all ranks must exit.
+        """
+        assert self._agreement
+        if not self._agreement.due():
+            return
+        self._clock.heart.enter("exchange")
+        decision = self._agreement.within_epoch()
+        if decision.keep:
+            with self._session.pause():
+                self._act(decision)
+
+    def after_epoch(self) -> None:
+        """Write a checkpoint or stop if due, after an epoch's record. Every rank must call this.
+
+        Raises:
+            StoppedError: If all ranks must exit; not after the last epoch.
+        """
+        assert self._agreement
+        with self._clock.phase("exchange"):
+            decision = self._agreement.after_epoch()
+        self._act(decision)
+
+    def remove(self) -> None:
+        """Remove the checkpoint of a finished run."""
+        remove_checkpoint(self._folder.checkpoint)
+
+    def _act(self, decision: Agreed) -> None:
+        if not decision.keep:
+            return
+        with self._clock.phase("checkpoint"):
+            position, values = self._session.checkpoint()
+            if self._group.rank == 0:
+                self._folder.refuse_other_job()
+                self._folder.sync_epochs()
+                write_checkpoint(self._folder.checkpoint, position, values, self._fingerprint)
+        if decision.stop and not self._session.over:
+            # In a ring, other ranks may still read from a rank whose sum is complete.
+            self._await(position.mark, WRITTEN_WITHIN, "rank 0 to write its checkpoint")
+            print(f"scalestudy: stopped on request in epoch {position.epoch + 1} after step {position.step}")
+            raise StoppedError
+
+    def _agreed(self) -> Position | None:
+        position = self.found() if self._group.rank == 0 else None
+        mine = np.array([1, *position.mark] if position else [0, 0, 0, 0], np.int64)
+        there, *mark = self._group.host_sum(mine).tolist()
+        return self._await(tuple(mark), SEEN_WITHIN, "the checkpoint that rank 0 sees") if there else None
+
+    def _await(self, mark: tuple[int, ...], within: float, what: str) -> Position:
+        deadline = time.monotonic() + within
+        while (position := self.found()) is None or position.mark != mark:
+            if time.monotonic() > deadline:
+                raise RunError(
+                    f"{what} within {within:.0f} s",
+                    f"{'none' if position is None else 'another one'} at {self._folder.checkpoint}",
+                    "See rank 0's log, and check that all nodes see the same folder.",
+                )
+            time.sleep(0.05)
+        return position

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from scalestudy.config.objectives import Better
 from scalestudy.data.images import pictures
-from scalestudy.data.loader import reader_of
+from scalestudy.data.loader import read_rows, reader_of
 from scalestudy.data.samples import IGNORE, Indices
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.interface import Inference, Trainer
 from scalestudy.store.model_record import GalleryRecord, GallerySample, ModelRecord
 from scalestudy.store.run_folder import RunFolder
-from scalestudy.training.reading import read_rows
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.data.loader import Reader
+from scalestudy.data.loader import Reader, read_rows
 from scalestudy.data.samples import leaves, map_columns
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
@@ -27,13 +27,12 @@ from scalestudy.store.record_file import CHECKSUMS
 from scalestudy.store.records import EpochRecord, Progress
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import gallery
-from scalestudy.training.checkpoint import Position
+from scalestudy.training.checkpoint import Keeper, StoppedError
 from scalestudy.training.devices import OwnPart, joined_workers, refuse_shared_gpus, set_up
 from scalestudy.training.evaluation import Chance, Measured, measured_chance
-from scalestudy.training.reading import read_rows, readers
-from scalestudy.training.resume import Keeper, StoppedError
+from scalestudy.training.reading import readers
 from scalestudy.training.run_results import BestKeeper, model_record_of, result_of, save_model, try_saving
-from scalestudy.training.session import Moment, Session
+from scalestudy.training.session import Moment, Position, Session
 from scalestudy.util.errors import RunError
 from scalestudy.util.modules import without_unused
 from scalestudy.util.registry import loaded

@@ -1,4 +1,4 @@
-"""Reading data in a run: the loaders, the number of steps per call, and individual rows."""
+"""Reading data in a run: the loaders, and the number of steps per call."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from scalestudy.config.formula import operations_of
 from scalestudy.config.point import Point
 from scalestudy.data.augment import Augmented
 from scalestudy.data.loader import Buffers, Loader, Reader, Stage, reader_of
-from scalestudy.data.samples import Form, Indices, map_columns, sample_bytes
+from scalestudy.data.samples import Form, Indices, sample_bytes
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Replicas
 from scalestudy.hardware.page_locked import PageLocking
@@ -114,20 +114,6 @@ def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
         return 1
     batch = point.train.step_batch if point.traits.timed else point.global_batch
     return 1 if bytes_of_sample * batch > SMALL_STEP else min(STEPS_PER_CALL, steps)
-
-
-def read_rows(
-    prepared: Prepared, rows: Indices, reader: Reader | None = None, epoch: int | None = None
-) -> tuple[Any, Any]:
-    """Read inputs and targets of `rows` (shape [B]): arrays [B, ...] or dicts of them; see `Reader.read`."""
-    reader = reader or reader_of(prepared)
-
-    def empty(form: tuple[tuple[int, ...], Any]) -> NDArray[Any]:
-        return np.empty((len(rows), *form[0]), form[1])
-
-    inputs, targets = (map_columns(empty, forms) for forms in reader.forms(rows))
-    reader.read(np.asarray(rows, np.int64), epoch, inputs, targets)
-    return inputs, targets
 
 
 def in_channels(inputs: NDArray[Any], channels: int) -> NDArray[Any]:

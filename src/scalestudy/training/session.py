@@ -1,11 +1,13 @@
 """The timed training loop of a run."""
 
+import hashlib
 import itertools
+import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -16,19 +18,12 @@ from scalestudy.data.samples import Indices, batches, epoch_order
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
-from scalestudy.engines.interface import Engine
+from scalestudy.engines.interface import Engine, Variable
 from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock, StepTimes
 from scalestudy.measure.utilisation import Usage, Utilisation
 from scalestudy.store.records import EpochRecord
-from scalestudy.training.callback_decisions import CallbackDecisions
-from scalestudy.training.checkpoint import (
-    Position,
-    digests,
-    fingerprint,
-    gathered,
-    scattered,
-)
+from scalestudy.training.agreement import CallbackDecisions, digests, gathered, scattered
 from scalestudy.training.evaluation import Measured, measure, statistics_samples, summed
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
@@ -44,6 +39,59 @@ class Moment:
     steps: int
     samples: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class Position:
+    """The position of a run. Times are in seconds.
+
+    Attributes:
+        epoch: Completed epochs; all of them after training.
+        step: Completed steps of the current epoch.
+        updates: Optimizer steps in total.
+        samples: Samples processed in the current epoch.
+        losses: Sum of losses of the current epoch for each process.
+        spent: Training time of the current epoch.
+        waited: Part of `spent` spent waiting for input.
+        elapsed: Training time of the completed epochs.
+        restarts: How often the run continued from a checkpoint.
+        wall: Wall-clock time of the run.
+        phases: `wall` by phase.
+        usage: Resources used by each process (`measure.usage`); empty if not measured.
+        began: Unix time at which the run's first process started.
+        hosts: Names of the nodes that the run has used.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    updates: int = 0
+    samples: int = 0
+    losses: tuple[float, ...] = ()
+    spent: float = 0.0
+    waited: float = 0.0
+    elapsed: float = 0.0
+    restarts: int = 0
+    wall: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
+    usage: tuple[tuple[float, ...], ...] = ()
+    began: float = 0.0
+    hosts: tuple[str, ...] = ()
+
+    @property
+    def mark(self) -> tuple[int, int, int]:
+        """Epoch, step and updates, which identify a checkpoint within its run."""
+        return self.epoch, self.step, self.updates
+
+
+def fingerprint(point: Point, split: Split, variables: Sequence[Variable]) -> str:
+    """Return a digest of all that must be unchanged to continue a run: point, samples and variables."""
+    digest = hashlib.sha256()
+    settings = point.identity() | {"implementation": point.implementation}
+    shapes = [(variable.dtype, variable.shape) for variable in variables]
+    digest.update(json.dumps([settings, shapes], sort_keys=True).encode())
+    for rows in (split.train, split.validation, split.test):
+        digest.update(np.ascontiguousarray(rows, np.int64).tobytes() + b"|")
+    return digest.hexdigest()
 
 
 LONGEST_HOST = 255

@@ -16,7 +16,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Point
 from scalestudy.data.child import Say, answer
 from scalestudy.data.images import pictures
-from scalestudy.data.loader import reader_of
+from scalestudy.data.loader import read_rows, reader_of
 from scalestudy.data.samples import IGNORE, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import join
@@ -28,7 +28,7 @@ from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import references
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.training.gallery import are_logits, classes_of, gallery_of, probabilities
-from scalestudy.training.reading import in_channels, read_rows
+from scalestudy.training.reading import in_channels
 from scalestudy.util.errors import RunError, ScalestudyError, explained
 from scalestudy.util.files import write_atomically
 from scalestudy.util.modules import without_unused

@@ -1,10 +1,14 @@
-"""A task's callbacks, which run on rank 0 and decide for all ranks."""
+"""What all ranks agree on: values of variables, digests of weights, and the decisions of callbacks."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scalestudy.engines.group import Group
-from scalestudy.engines.interface import Trainer
-from scalestudy.training.checkpoint import equal_on_all_ranks
+from scalestudy.engines.interface import Trainer, Values
 
 
 class CallbackDecisions:
@@ -74,3 +78,44 @@ class CallbackDecisions:
         """Give every rank the values of rank 0 if a callback has changed any; most callbacks change none."""
         if self._group.size > 1 and not equal_on_all_ranks(self._trainer, self._group):
             self._trainer.share()
+
+
+def gathered(trainer: Trainer, group: Group) -> list[NDArray[Any]]:
+    """Gather the values of all variables on every rank.
+
+    Returns:
+        Values of the common variables, then of the variables that each worker has for itself, each of these
+        of shape [copies in all processes, ...].
+    """
+    common, own = trainer.values()
+    return [*common, *group.gather(own)]
+
+
+def scattered(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) -> Values:
+    """Return this process's part of what `gathered` returned, possibly in another process."""
+    common = sum(not variable.own for variable in trainer.variables)
+    mine = [np.split(rows, group.size)[group.rank] for rows in values[common:]]
+    return Values(list(values[:common]), mine)
+
+
+def equal_on_all_ranks(trainer: Trainer, group: Group) -> bool:
+    """Return whether all processes have equal values of all variables, by comparing 32-byte digests."""
+    common, own = trainer.values()
+    (rows,) = group.gather([_digest([*common, *own])[None]])
+    return len(np.unique(rows, axis=0)) == 1
+
+
+def digests(trainer: Trainer, group: Group) -> list[str]:
+    """Return the SHA-256 of all weights for each copy of the model in all processes.
+
+    Equal digests prove that the copies are equal.
+    """
+    (rows,) = group.gather([np.stack([_digest(copy) for copy in trainer.weights()])])
+    return [row.tobytes().hex() for row in rows]
+
+
+def _digest(values: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:
+    digest = hashlib.sha256()
+    for value in values:
+        digest.update(np.ascontiguousarray(value).tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)
