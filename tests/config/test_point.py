@@ -1,25 +1,17 @@
+import math
+
 import pytest
 
-from scalestudy.config.point import Point
+from made_points import made_point
+from scalestudy.config.point import Averages, Point, scaled_averages
 from scalestudy.config.settings import ResolvedLaunch
 from scalestudy.util.errors import UserError
 
-TRAIN = {"epochs": 2, "batch_size": 8, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "constant"}
-
 
 def point(**changes) -> Point:
-    values = {
-        "name": "p",
-        "study": "s",
-        "task": "cnn",
-        "strategy": "native",
-        "workers": 2,
-        "seed": 0,
-        "data": {"source": "digits"},
-        "train": TRAIN,
-        "terms": {"implementation": "mirrored"},
-    }
-    return Point.model_validate(values | changes)
+    return made_point(
+        **{"strategy": "native", "workers": 2, "terms": {"implementation": "mirrored"}} | changes
+    )
 
 
 def test_where_data_lie_and_what_cannot_change_a_result_make_no_other_point():
@@ -49,7 +41,7 @@ def test_other_terms_make_another_point_of_the_same_identity():
         {"seed": 1},
         {"workers": 3},
         {"task": "unet"},
-        {"train": TRAIN | {"epochs": 3}},
+        {"train": {"epochs": 3}},
         {"strategy": "mirrored"},
     ],
 )
@@ -72,5 +64,35 @@ def test_a_point_that_is_only_planned_says_how_to_start_it():
     ],
 )
 def test_an_update_is_of_all_workers_or_of_one(strategy, batch, update, ratio, places):
-    made = point(strategy=strategy, terms={"implementation": strategy}, train=TRAIN | {"batch": batch})
+    made = point(strategy=strategy, terms={"implementation": strategy}, train={"batch": batch})
     assert (made.update_batch, made.batch_ratio, made.places) == (update, ratio, places)
+
+
+ADAM = Averages(0.9, 0.999, 1e-8)
+
+
+def test_one_reference_batch_changes_nothing():
+    assert scaled_averages(ADAM, 1) == ADAM
+
+
+@pytest.mark.parametrize("kappa", [0.5, 14, 64, 1024])
+def test_every_batch_has_averages(kappa):
+    scaled = scaled_averages(ADAM, kappa)
+    assert 0 < scaled.beta_1 < 1
+    assert 0 < scaled.beta_2 < 1
+
+
+def test_to_first_order_the_rule_is_that_of_malladi_et_al():
+    near = Averages(1 - 1e-5, 1 - 1e-7, 1e-8)
+    scaled = scaled_averages(near, 14)
+    for beta, before in zip(scaled[:2], near[:2], strict=True):
+        assert 1 - beta == pytest.approx(14 * (1 - before), rel=1e-4)
+    assert scaled.epsilon == 1e-8 / math.sqrt(14)
+
+
+def test_an_update_of_the_larger_batch_forgets_as_much_as_the_updates_it_replaces():
+    average = larger = 1.0
+    for _ in range(14):
+        average *= ADAM.beta_2
+    larger *= scaled_averages(ADAM, 14).beta_2
+    assert larger == pytest.approx(average)

@@ -9,6 +9,7 @@ from PIL import Image
 
 from data_settings import data_of
 from few_digits import few_digits
+from made_points import made_point
 from paths import SMALL_UNET
 
 
@@ -50,7 +51,6 @@ def session(sets, placement, two_devices):
 
     The data is the task's own set, or the set named `data`; `weights` are prepared class weights.
     """
-    from scalestudy.config.point import Point
     from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.tensorflow_engine import ENGINE, begin
     from scalestudy.measure.clock import PhaseClock
@@ -66,29 +66,15 @@ def session(sets, placement, two_devices):
         weights: tuple[float, ...] | None = None,
         **train: Any,
     ):
-        settings = {
-            "epochs": 2,
-            "batch_size": 25,
-            "batch": "global",
-            "optimizer": "momentum",
-            "learning_rate": 0.05,
-            "schedule": "constant",
-            **train,
-        }
+        settings = {"batch_size": 25, "batch": "global", "optimizer": "momentum", "learning_rate": 0.05}
         kind = data or (task if task in sets else "cnn")
-        file = str(SMALL_UNET) if task == "unet" else task
-        point = Point.model_validate(
-            {
-                "name": "test",
-                "study": "test",
-                "task": file,
-                "strategy": implementation,
-                "terms": {"implementation": implementation, "launch": launch or {}},
-                "workers": workers,
-                "seed": seed,
-                "train": settings,
-                "data": {"source": "digits"},
-            }
+        point = made_point(
+            implementation,
+            settings | train,
+            task=str(SMALL_UNET) if task == "unet" else task,
+            workers=workers,
+            seed=seed,
+            terms={"implementation": implementation, "launch": launch or {}},
         ).with_files("", "", weights)
         begin(seed, point.train.precision)
         if implementation == "mirrored":

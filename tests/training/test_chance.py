@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scalestudy.training.set_evaluation import constant_quality
 
 from data_settings import data_of
 from scalestudy.data.store.preparation import prepare
 from scalestudy.training import evaluation
-from scalestudy.training.evaluation import constant_quality
 
 TASK = """
 import keras

@@ -1,15 +1,22 @@
 """A run saves a few validation samples at its end, at low cost, and never fails because of them."""
 
+import base64
+import io
+
 import numpy as np
 import pytest
+from PIL import Image
 
 from data_settings import data_of
 from linear import LinearTrainer
+from model_records import Bright, record
 from scalestudy.config.objectives import Sense
 from scalestudy.data.store.preparation import prepare
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import gallery
+from scalestudy.training.gallery import are_logits, choose, classes_of, gallery_of, probabilities
+from scalestudy.util.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +96,122 @@ def test_samples_are_spread_evenly_and_bounded_by_their_pixels(rows, pixels, cou
     some = gallery.some(np.arange(rows), pixels)
     assert len(some) == len(set(some.tolist())) == count
     assert some[0] == 0 and some[-1] == rows - 1
+
+
+NONE = np.full(9, np.nan)
+
+
+def roles(chosen):
+    return {role: each.place for each in chosen for role in each.roles}
+
+
+def test_best_median_and_worst_are_by_loss():
+    losses = np.array([5.0, 1, 9, 3, 7, 2, 8, 4, 6])
+    found = roles(choose(losses, NONE, "iou", "higher", 1))
+    assert found == {"best by loss": 1, "median by loss": 0, "worst by loss": 2}
+
+
+@pytest.mark.parametrize(("better", "best"), [("higher", 2), ("lower", 0)])
+def test_and_by_the_quality_in_the_way_that_it_is_better(better, best):
+    found = roles(choose(np.arange(3.0), np.array([0.1, 0.5, 0.9]), "iou", better, 1))
+    assert found["best by iou"] == best
+    assert found["worst by iou"] == 2 - best
+
+
+def test_samples_of_one_quality_are_told_apart_by_their_loss():
+    found = roles(choose(np.array([3.0, 1, 2, 4]), np.array([1.0, 1, 0, 0]), "accuracy", "higher", 1))
+    assert found["best by accuracy"] == 1
+    assert found["worst by accuracy"] == 3
+
+
+def test_what_is_not_finite_is_worst():
+    found = roles(choose(np.array([1.0, np.nan, 2]), np.array([0.2, 0.3, np.nan]), "iou", "higher", 1))
+    assert found["worst by loss"] == 1
+    assert found["worst by iou"] == 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_sample_is_shown_once_with_all_its_roles_and_few_samples_are_enough(count):
+    chosen = choose(np.array([2.0, 1]), np.array([0.5, 0.9]), "iou", "higher", count)
+    assert sorted(each.place for each in chosen) == [0, 1]
+    assert chosen[0].place == 1
+
+
+@pytest.fixture(scope="module")
+def shown_set(tmp_path_factory):
+    """Eight images with masks of their bright pixels; the last mask is wrong."""
+    root = tmp_path_factory.mktemp("bright")
+    random = np.random.default_rng(0)
+    for folder in ("images", "masks"):
+        (root / "set" / folder).mkdir(parents=True)
+    for number in range(8):
+        image = random.choice([20, 230], (16, 16)).astype(np.uint8)
+        mask = (image > 127) if number < 7 else (image < 127)
+        Image.fromarray(image).save(root / "set" / "images" / f"{number}.png")
+        Image.fromarray((mask * 255).astype(np.uint8)).save(root / "set" / "masks" / f"{number}.png")
+    return prepare(data_of(str(root / "set"), cache=root / "cache"))
+
+
+def test_a_gallery_names_its_samples_and_holds_their_pictures(shown_set):
+    model = record(shape=(16, 16, 1), class_names=list(shown_set.class_names))
+    rows = np.arange(8)
+    made = gallery_of(Bright(), model, shown_set, rows, count=1, better="higher", of=20)
+    worst = made.samples[-1]
+    assert worst.name == "images/7.png"
+    assert {"worst by loss", "worst by iou"} <= set(worst.roles)
+    assert worst.quality == 0
+    assert made.samples[0].quality == 1
+    assert (made.considered, made.of) == (8, 20)
+    assert list(worst.pictures) == ["image", "truth", "prediction", "difference"]
+    for content in worst.pictures.values():
+        assert Image.open(io.BytesIO(base64.b64decode(content))).size == (128, 128)
+
+
+RANDOM = np.random.default_rng(0)
+
+
+def test_one_channel_is_the_second_of_two_classes():
+    outputs = RANDOM.random((2, 8, 8, 1)).astype(np.float32)
+    found = probabilities(outputs, record(), logits=False)
+    assert np.allclose(found[..., 1], outputs[..., 0])
+    assert np.allclose(found.sum(-1), 1)
+    assert np.array_equal(probabilities(outputs[..., 0], record(), logits=False), found)
+
+
+def test_scores_become_probabilities():
+    scores = RANDOM.normal(0, 5, (4, 3)).astype(np.float32)
+    found = probabilities(scores, record("classes"), logits=True)
+    expected = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+    assert np.allclose(found, expected, atol=1e-6)
+    one = probabilities(np.array([[0.0], [2.0]]), record("classes", class_names=["a", "b"]), logits=True)
+    assert np.allclose(one[:, 1], [0.5, 1 / (1 + np.exp(-2))])
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        ([[0.2, 0.8]], False),
+        ([[0.2, 0.4]], True),
+        ([[-1.0, 2.0]], True),
+        ([[0.3]], False),
+        ([[1.2]], True),
+        ([[0.504, 0.5]], False),
+    ],
+)
+def test_scores_are_told_from_probabilities(outputs, said):
+    assert are_logits(np.array(outputs)) is said
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (2, 8, 8, 3), (2, 1)])
+def test_outputs_that_are_not_of_the_classes_are_refused(shape):
+    with pytest.raises(UserError, match="3 classes for each image"):
+        probabilities(np.zeros(shape), record("classes"), logits=False)
+
+
+def test_the_class_is_the_likeliest_and_one_half_is_the_second_of_two():
+    assert classes_of(np.array([[0.5, 0.5], [0.51, 0.49]])).tolist() == [1, 0]
+    assert classes_of(np.array([[0.2, 0.3, 0.5], [0.4, 0.4, 0.2]])).tolist() == [2, 0]
+
+
+def test_what_the_model_did_not_see_is_of_no_class():
+    assert classes_of(np.array([[np.nan, np.nan], [0.1, 0.9]])).tolist() == [255, 1]

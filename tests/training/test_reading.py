@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scalestudy.config.point import Point
+from made_points import made_point
 from scalestudy.training.reading import SMALL_STEP, STEPS_PER_CALL, RowNumbers, steps_per_call
 
 MANY = 1000
@@ -11,28 +11,7 @@ SAMPLE = SMALL_STEP // 32
 
 
 def point(strategy: str = "horovod", workers: int = 1, batch: str = "per-worker", size: int = 32, **train):
-    settings = {
-        "epochs": 1,
-        "batch_size": size,
-        "batch": batch,
-        "optimizer": "sgd",
-        "learning_rate": 0.1,
-        "schedule": "constant",
-        **train,
-    }
-    return Point.model_validate(
-        {
-            "name": "test",
-            "study": "test",
-            "task": "cnn",
-            "strategy": strategy,
-            "workers": workers,
-            "seed": 0,
-            "data": {"source": "digits"},
-            "train": settings,
-            "terms": {"implementation": strategy},
-        }
-    )
+    return made_point(strategy, {"batch_size": size, "batch": batch, **train}, workers=workers)
 
 
 @pytest.mark.parametrize("batch", ["per-worker", "global"])

@@ -9,8 +9,8 @@ import pytest
 
 from data_settings import data_of
 from few_digits import few_digits
+from made_points import made_point
 from paths import SOURCE, SUPPORT
-from scalestudy.config.point import Point
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
@@ -35,28 +35,14 @@ def start(path: Path, data, implementation: str, port: int) -> list[subprocess.P
     """Start the workers of a run of two epochs in the folder `path`."""
     prepared, split = data
     workers = 1 if implementation == "single" else 2
-    train = {
-        "epochs": 2,
-        "batch_size": 20,
-        "batch": "global",
-        "optimizer": "momentum",
-        "learning_rate": 0.02,
-        "schedule": "constant",
-        "evaluate_every": 2,
-    }
-    point = Point.model_validate(
-        {
-            "name": implementation,
-            "study": "saved",
-            "task": str(TASK),
-            "strategy": implementation,
-            "workers": workers,
-            "seed": 0,
-            "train": train,
-            "data": {"source": "digits"},
-            "terms": {"implementation": implementation, "launch": {"device": "cpu"}},
-            "files": {"prepared": str(prepared.path), "split": str(split.path)},
-        }
+    train = {"batch_size": 20, "batch": "global", "optimizer": "momentum", "learning_rate": 0.02}
+    point = made_point(
+        implementation,
+        train | {"evaluate_every": 2},
+        task=str(TASK),
+        workers=workers,
+        terms={"implementation": implementation, "launch": {"device": "cpu"}},
+        files={"prepared": str(prepared.path), "split": str(split.path)},
     )
     path.mkdir()
     write_point(path / "point.json", point)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scalestudy.training.device_setup import OwnPart
 
 from data_settings import data_of
 from fake_nvml import GPU_IS_LOST, cards
 from linear import ALONE, Linear
+from made_points import made_point
 from paths import SUPPORT
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedLaunch
@@ -22,7 +24,6 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.hang_detection import EXIT_CODE
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.training.agreement import CallbackDecisions
-from scalestudy.training.devices import OwnPart
 from scalestudy.training.rank_run import run
 from scalestudy.training.session import Session
 
@@ -44,29 +45,14 @@ def point_of(data, **train) -> Point:
     prepared, split = data
     settings = {
         "epochs": 6,
-        "batch_size": 8,
         "batch": "global",
         "optimizer": "momentum",
-        "learning_rate": 0.1,
         "schedule": "linear",
         "steps_per_call": 2,
         **train,
     }
-    return Point.model_validate(
-        {
-            "name": "single-w1-s0",
-            "study": "test",
-            "task": "cnn",
-            "strategy": "single",
-            "workers": 1,
-            "seed": 0,
-            "data": {"source": "rows.npz"},
-            "train": settings,
-            "terms": {"implementation": "single"},
-            "turn": {"order": "blocks", "place": 4},
-            "files": {"prepared": str(prepared.path), "split": str(split.path)},
-        }
-    )
+    point = made_point(train=settings, data={"source": "rows.npz"}, turn={"order": "blocks", "place": 4})
+    return point.with_files(str(prepared.path), str(split.path))
 
 
 def labels_of(data) -> np.ndarray:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from scalestudy.store.records import EpochRecord
+from made_points import made_epoch
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import rank_run
 
@@ -16,19 +16,9 @@ def folder(tmp_path):
     return RunFolder(tmp_path)
 
 
-def record(epoch, **more):
-    return EpochRecord(
-        epoch=epoch,
-        steps=10,
-        samples=80,
-        learning_rate=0.1,
-        loss=1.0,
-        train_seconds=20.0,
-        input_seconds=0.0,
-        evaluation_seconds=5.0,
-        elapsed_training_seconds=20.0 * epoch,
-        **more,
-    )
+def record(epoch):
+    seconds = {"train_seconds": 20.0, "evaluation_seconds": 5.0, "elapsed_training_seconds": 20.0 * epoch}
+    return made_epoch(epoch, steps=10, samples=80, **seconds)
 
 
 def test_the_time_left_has_all_that_an_epoch_takes(folder, monkeypatch):

@@ -2,28 +2,36 @@
 
 import errno
 import json
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scalestudy.training.device_setup import OwnPart
 
 from data_settings import data_of
 from linear import ALONE, Linear, LinearTrainer
+from made_points import made_epoch, made_point
 from scalestudy.app.verify import Verified, verify
 from scalestudy.config.objectives import Sense, known
-from scalestudy.config.point import Point
 from scalestudy.data.split import stored_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import BestRecord
 from scalestudy.store.record_file import read_checksums
-from scalestudy.store.records import EpochRecord, Failure
+from scalestudy.store.records import EpochRecord, Failure, GpuUse
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import state_of_runs
-from scalestudy.training.devices import OwnPart
 from scalestudy.training.rank_run import run
-from scalestudy.training.run_results import BestKeeper, improves, metric_to_keep, model_record_of
+from scalestudy.training.run_results import (
+    BestKeeper,
+    best_epoch,
+    improves,
+    mean_percent,
+    metric_to_keep,
+    model_record_of,
+)
 from scalestudy.training.session import Position
 from scalestudy.util.errors import RunError, UserError
 
@@ -41,31 +49,10 @@ def data(tmp_path_factory):
 @pytest.fixture
 def folder(data, tmp_path) -> RunFolder:
     prepared, split = data
-    train = {
-        "epochs": 2,
-        "batch_size": 8,
-        "optimizer": "momentum",
-        "learning_rate": 0.1,
-        "schedule": "constant",
-        "keep_best": "none",
-    }
-    point = Point.model_validate(
-        {
-            "name": "single-w1-s0",
-            "study": "test",
-            "task": "cnn",
-            "strategy": "single",
-            "workers": 1,
-            "seed": 0,
-            "data": {"source": "rows.npz"},
-            "train": train,
-            "terms": {"implementation": "single"},
-            "files": {"prepared": str(prepared.path), "split": str(split.path)},
-        }
-    )
+    point = made_point(train={"optimizer": "momentum", "keep_best": "none"}, data={"source": "rows.npz"})
     path = tmp_path / "points" / point.name / "run-1"
     path.mkdir(parents=True)
-    write_point(path / "point.json", point)
+    write_point(path / "point.json", point.with_files(str(prepared.path), str(split.path)))
     return RunFolder(path)
 
 
@@ -222,17 +209,7 @@ def keeper(folder: RunFolder, wanted: str = "quality", *, rank: int = 0, made=No
 
 
 def epoch(number: int, **values: float) -> EpochRecord:
-    return EpochRecord(
-        epoch=number,
-        steps=1,
-        samples=1,
-        learning_rate=0.1,
-        loss=1,
-        train_seconds=1,
-        input_seconds=0,
-        elapsed_training_seconds=1,
-        validation=values,
-    )
+    return made_epoch(number, values)
 
 
 @pytest.mark.parametrize(
@@ -373,3 +350,34 @@ def test_the_file_holds_the_weights_that_were_measured_before_callbacks_changed_
     own = np.log(np.exp(scores).sum(1)) - scores[np.arange(len(rows)), prepared.targets[split.validation]]
     assert own.mean() == pytest.approx(best.value)
     assert folder.model_record().class_names == list(prepared.class_names)
+
+
+def records(*values: float | None) -> list[EpochRecord]:
+    found = [{} if value is None else {"loss": 1.0, "quality": value} for value in values]
+    return [made_epoch(number, validation) for number, validation in enumerate(found, start=1)]
+
+
+@pytest.mark.parametrize(("better", "epoch"), [("lower", 2), ("higher", 4)])
+def test_the_best_epoch_is_that_of_the_least_error_or_the_highest_score(better, epoch):
+    found = best_epoch(records(0.5, 0.1, None, 0.9, 0.1), "quality", Sense(better))
+    assert found.epoch == epoch
+
+
+@pytest.mark.parametrize("better", ["lower", "higher"])
+@pytest.mark.parametrize("wild", [math.nan, math.inf, -math.inf])
+def test_a_diverged_epoch_is_never_the_best(better, wild):
+    assert best_epoch(records(wild, 0.5, wild), "quality", Sense(better)).epoch == 2
+
+
+def test_where_no_epoch_is_finite_it_is_the_last():
+    assert best_epoch(records(math.nan, math.nan), "quality", Sense("higher")).epoch == 2
+
+
+def test_the_utilisation_of_a_rank_is_that_of_its_gpus_that_tell_it():
+    uses = [
+        GpuUse(rank=0, device=0, percent=40),
+        GpuUse(rank=0, device=1),
+        GpuUse(rank=0, device=2, percent=80),
+    ]
+    assert mean_percent(uses) == 60
+    assert mean_percent(uses[1:2]) is None and mean_percent([]) is None
