@@ -105,7 +105,7 @@ def _train(folder: RunFolder, placement: Placement, clock: PhaseClock) -> int:
     rendezvous = point.traits.rendezvous
     with clock.phase("framework"):
         mode = next((name for name in MODES.names() if (folder.path / f"{name}.json").exists()), None)
-        from scalestudy.training.devices import OwnPart
+        from scalestudy.training.device_setup import OwnPart
         from scalestudy.training.rank_run import run as synchronous
         from scalestudy.training.rank_run import run_asynchronous
 

@@ -62,7 +62,7 @@ def test_fewer_gpus_on_the_node_than_tasks_are_refused(nvml):
 
 @pytest.mark.parametrize("options", ["--gpu-bind=single:2", "--gpu-bind=map_gpu:1"])
 def test_what_two_tasks_share_looks_like_their_own_to_each(nvml, options):
-    """Training refuses it once the tasks have met: tests/training/test_devices.py."""
+    """Training refuses it once the tasks have met: tests/training/test_device_setup.py."""
     nvml(*cards(2))
     one, other = (dealt(task) for task in CAPTURED[options][:2])
     assert one == other

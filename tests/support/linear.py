@@ -266,7 +266,6 @@ def main(path: str, silent: str = "") -> None:
     """Compute the run in the folder `path`; a file `stop` beside it requests a stop after the first call."""
     sys.meta_path.insert(0, NoFramework())
     from scalestudy.training.device_setup import OwnPart
-
     from scalestudy.training.rank_run import run
 
     folder, clock = RunFolder(path), PhaseClock()

@@ -9,7 +9,6 @@ from typing import Any
 import keras
 import numpy as np
 import torch
-from scalestudy.training.set_evaluation import statistics_samples
 from torch import nn
 
 from data_settings import data_of
@@ -35,6 +34,7 @@ from scalestudy.tasks.load import task_of
 from scalestudy.tasks.module import ModuleModel, note_on_logits, notes_on_forward
 from scalestudy.tasks.task import DataInfo, of_images
 from scalestudy.training.session import Session
+from scalestudy.training.set_evaluation import statistics_samples
 from scalestudy.util.errors import UserError
 
 FOLDER = Path(sys.argv[1])

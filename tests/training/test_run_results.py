@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scalestudy.training.device_setup import OwnPart
 
 from data_settings import data_of
 from linear import ALONE, Linear, LinearTrainer
@@ -23,6 +22,7 @@ from scalestudy.store.record_file import read_checksums
 from scalestudy.store.records import EpochRecord, Failure, GpuUse
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import state_of_runs
+from scalestudy.training.device_setup import OwnPart
 from scalestudy.training.rank_run import run
 from scalestudy.training.run_results import (
     BestKeeper,

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scalestudy.training.device_setup import OwnPart
 
 from data_settings import data_of
 from fake_nvml import GPU_IS_LOST, cards
@@ -24,6 +23,7 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.hang_detection import EXIT_CODE
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.training.agreement import CallbackDecisions
+from scalestudy.training.device_setup import OwnPart
 from scalestudy.training.rank_run import run
 from scalestudy.training.session import Session
 

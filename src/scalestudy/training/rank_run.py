@@ -28,11 +28,11 @@ from scalestudy.store.records import EpochRecord, Progress
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import gallery
 from scalestudy.training.checkpoint import Keeper, StoppedError
-from scalestudy.training.devices import OwnPart, joined_workers, refuse_shared_gpus, set_up
-from scalestudy.training.evaluation import Chance, Measured, measured_chance
+from scalestudy.training.device_setup import OwnPart, joined_workers, refuse_shared_gpus, set_up
 from scalestudy.training.reading import readers
 from scalestudy.training.run_results import BestKeeper, model_record_of, result_of, save_model, try_saving
 from scalestudy.training.session import Moment, Position, Session
+from scalestudy.training.set_evaluation import Chance, Measured, measured_chance
 from scalestudy.util.errors import RunError
 from scalestudy.util.modules import without_unused
 from scalestudy.util.registry import loaded

@@ -22,8 +22,8 @@ from scalestudy.store.model_record import BestRecord, ModelRecord
 from scalestudy.store.record_file import file_checksum
 from scalestudy.store.records import EpochRecord, GpuUse, Result
 from scalestudy.store.run_folder import RunFolder
-from scalestudy.training.evaluation import Chance, Measured
 from scalestudy.training.session import Position, Session
+from scalestudy.training.set_evaluation import Chance, Measured
 from scalestudy.util.errors import RunError, UserError
 
 

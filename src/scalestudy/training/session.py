@@ -24,9 +24,9 @@ from scalestudy.measure.clock import PhaseClock, StepTimes
 from scalestudy.measure.utilisation import Usage, Utilisation
 from scalestudy.store.records import EpochRecord
 from scalestudy.training.agreement import CallbackDecisions, digests, gathered, scattered
-from scalestudy.training.evaluation import Measured, measure, statistics_samples, summed
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
+from scalestudy.training.set_evaluation import Measured, measure, statistics_samples, summed
 from scalestudy.training.timers import EpochCounters, StepTimer
 
 

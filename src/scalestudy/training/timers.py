@@ -16,7 +16,7 @@ from scalestudy.engines.group import Group
 from scalestudy.engines.interface import DeviceMark
 from scalestudy.measure.clock import PhaseClock, StepTimes
 from scalestudy.store.records import PROVING_STEPS, Timing
-from scalestudy.training.evaluation import Measured
+from scalestudy.training.set_evaluation import Measured
 
 
 class CallInFlight(NamedTuple):

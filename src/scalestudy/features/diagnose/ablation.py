@@ -28,7 +28,7 @@ from scalestudy.measure.rank_environment import rank_record
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.store.record_file import read_record, write_record
 from scalestudy.store.records import Count, Record, Seconds
-from scalestudy.training.devices import OwnPart, joined_workers
+from scalestudy.training.device_setup import OwnPart, joined_workers
 from scalestudy.training.reading import loaders
 from scalestudy.util.errors import UserError
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from scalestudy.training.device_setup import refuse_shared_gpus, set_up
 
 from linear import Linear
 from scalestudy.engines.group import Group
 from scalestudy.hardware.no_gpus import Reason
+from scalestudy.training.device_setup import refuse_shared_gpus, set_up
 from scalestudy.util.errors import RunError, UserError
 
 
