@@ -12,7 +12,6 @@ import os
 import socket
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scalestudy import worker
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
 
 
-def train(path: Path, placement: "Placement", clock: object) -> int:
+def train(run: RunFolder, placement: "Placement", clock: object) -> int:
     """Follow the plan instead of training."""
-    run = RunFolder(path)
-    file = path.parents[2].with_name("plan.json")
+    file = run.path.parents[2].with_name("plan.json")
     plans = json.loads(file.read_text()) if file.exists() else {}
     plan: dict[str, Any] = plans.get(run.point().name, plans.get("*", {}))
     if "raise" in plan:
@@ -38,7 +36,7 @@ def train(path: Path, placement: "Placement", clock: object) -> int:
         while True:
             time.sleep(600)
     if plan.get("meet"):
-        assert meet(placement, str(path)) == str(path), "met the worker of another run"
+        assert meet(placement, str(run.path)) == str(run.path), "met the worker of another run"
     if placement.rank == 0:
         return work(run, plan)
     until = time.time() + plan.get("seconds", 0.5)
