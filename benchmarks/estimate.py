@@ -151,7 +151,7 @@ def rank_main(errand: dict[str, Any]) -> None:
 
     from scalestudy.data.split import Split
     from scalestudy.data.store.prepared import Prepared
-    from scalestudy.engines.exchange_trial import timed
+    from scalestudy.engines.exchange_trial import time_calls
     from scalestudy.engines.group import join
     from scalestudy.engines.tensorflow.tensorflow_engine import begin, set_up
     from scalestudy.engines.tensorflow.tensorflow_trial import TensorFlowTrial
@@ -187,7 +187,7 @@ def rank_main(errand: dict[str, Any]) -> None:
     for _ in range(errand["point"]["train"]["epochs"]):
         for size in SIZES:
             joined.group.host_sum(np.zeros(1, np.int64))
-            sums[size].append(timed(TensorFlowTrial(), joined.group, size, 1, 20 if size < 2**20 else 4))
+            sums[size].append(time_calls(TensorFlowTrial(), joined.group, size, 1, 20 if size < 2**20 else 4))
         for bucket, each in (("", alone), *((bucket, found[0]) for bucket, found in together.items())):
             joined.group.host_sum(np.zeros(1, np.int64))  # all start together
             record = next(each)

@@ -20,7 +20,7 @@ import numpy as np
 from scalestudy.analysis.decision import Criteria, Decision, decide
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.next_runs import Batch, Known, Limits, next_runs
-from scalestudy.analysis.runs import Key, Run, grouped, key_of
+from scalestudy.analysis.runs import Key, Run, group_runs, key_of
 from scalestudy.analysis.study_table import rows_of
 from scalestudy.config.file import QualityMargin
 from scalestudy.store.records import Outcome, Timing
@@ -241,7 +241,7 @@ def known_of(machine: Machine, rows: Sequence[Key], measures: Measures) -> Known
 
 def decided(runs: Sequence[Run]) -> Decision:
     """The decision of the report."""
-    measures = measure(grouped(runs))
+    measures = measure(group_runs(runs))
     margin = QualityMargin(MARGIN)
     return decide(rows_of(measures, margin), measures, Criteria(TARGET, "worker", margin))
 
@@ -250,7 +250,7 @@ def until_decided(truth: Truth, generator: np.random.Generator, limits: Limits |
     """Run a study by the policy."""
     machine, rows = Machine(truth, generator), list(truth.steps)
     while True:
-        known = known_of(machine, rows, measure(grouped(machine.runs)))
+        known = known_of(machine, rows, measure(group_runs(machine.runs)))
         step = next_runs(known, limits)
         if not isinstance(step, Batch):
             break

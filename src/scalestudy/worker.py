@@ -79,12 +79,12 @@ def _work(path: Path) -> int:
 
         with secret_set(path, placement), meeting_in(path, placement):
             return ERRANDS.get(errand)(path, placement)
-    from scalestudy.launch.supervise import supervised
+    from scalestudy.launch.supervise import supervise
     from scalestudy.store.run_folder import RunFolder
 
     folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
     folder.refuse_other_job()
-    return supervised(folder, placement.rank, lambda: _train(folder, placement, clock))
+    return supervise(folder, placement.rank, lambda: _train(folder, placement, clock))
 
 
 def _train(folder: RunFolder, placement: Placement, clock: PhaseClock) -> int:

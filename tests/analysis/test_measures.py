@@ -7,12 +7,12 @@ import synthetic
 from elsewhere import cassava, foreign
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure, metric_of
-from scalestudy.analysis.runs import Run, grouped, key_of, whole_metrics
+from scalestudy.analysis.runs import Run, group_runs, key_of, whole_metrics
 from scalestudy.analysis.study_table import records
 
 
 def measures(runs):
-    return measure(grouped(runs))
+    return measure(group_runs(runs))
 
 
 def key(strategy, workers):

@@ -7,7 +7,7 @@ import synthetic
 from elsewhere import foreign
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import MARGIN, accepted_loss, decide, judge
-from scalestudy.analysis.runs import grouped, key_of
+from scalestudy.analysis.runs import group_runs, key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate, contrast
 from scalestudy.config.file import QualityMargin
 from scalestudy.config.objectives import Sense
@@ -18,7 +18,7 @@ SHARE, ERROR = Sense("higher", bounded=True, whole=1.0), Sense("lower", bounded=
 def verdict(reference, values, strategy="horovod", reference_strategy="horovod", **options):
     runs = synthetic.rows(reference_strategy, "quality", {1: reference}, **options)
     runs += synthetic.rows(strategy, "quality", {4: values}, **options)
-    return judge(key_of(strategy, 4, {}), measure(grouped(runs)))
+    return judge(key_of(strategy, 4, {}), measure(group_runs(runs)))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_without_one_worker_the_fewest_are_the_reference_and_the_verdict_is_rela
         for workers, quality in ((2, 0.9), (4, 0.5), (8, 0.2))
         for seed in range(3)
     ]
-    measures = measure(grouped(runs))
+    measures = measure(group_runs(runs))
     fewest, more = (judge(key_of("native", workers, {}), measures) for workers in (2, 8))
     assert (fewest.kind, fewest.relative) == ("reference", True)
     assert (more.kind, more.reference.workers, more.relative) == ("worse", 2, True)
@@ -61,7 +61,7 @@ def test_plain_training_is_the_reference_where_the_strategy_has_none():
     assert verdict([0.95, 0.951], [0.95, 0.951], "virtual", "single").reference.strategy == "single"
     assert verdict([0.95, 0.951], [0.95, 0.951], "virtual", "mirrored").kind == "no-reference"
     single = [synthetic.run("horovod", 1, seed) for seed in range(2)]
-    assert judge(key_of("horovod", 1, {}), measure(grouped(single))).kind == "reference"
+    assert judge(key_of("horovod", 1, {}), measure(group_runs(single))).kind == "reference"
 
 
 def test_accuracy_and_error_rate_of_one_model_have_one_margin():
@@ -97,9 +97,9 @@ def test_a_loss_within_the_margin_is_named_as_one():
 def test_an_imported_metric_of_unknown_scale_has_no_verdict_without_a_margin():
     known = {"metric": "badness", "better": "lower"}
     runs = [foreign(n, line=n, quality=quality, **known) for n, quality in ((1, 0.0095), (4, 0.0135))]
-    assert judge(key_of("horovod", 4, {}), measure(grouped(runs))).kind == "no-margin"
+    assert judge(key_of("horovod", 4, {}), measure(group_runs(runs))).kind == "no-margin"
     margin = QualityMargin(0.01)
-    assert judge(key_of("horovod", 4, {}), measure(grouped(runs)), margin).kind == "unclear"
+    assert judge(key_of("horovod", 4, {}), measure(group_runs(runs)), margin).kind == "unclear"
 
 
 @pytest.mark.parametrize(

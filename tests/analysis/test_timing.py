@@ -8,8 +8,8 @@ import pytest
 import synthetic
 from scalestudy.analysis.findings import as_training, runs_of
 from scalestudy.analysis.measures import equal_updates, measure
-from scalestudy.analysis.quality import Failures, count_failures, judge, pooled
-from scalestudy.analysis.runs import grouped, key_of
+from scalestudy.analysis.quality import Failures, count_failures, judge, pool
+from scalestudy.analysis.runs import group_runs, key_of
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Timing
 
@@ -76,7 +76,7 @@ def test_points_with_the_same_training_have_its_computed_times(tmp_path):
 )
 def test_strategies_make_equal_updates_if_their_first_losses_agree(losses, equal):
     runs = [timing_run("native", 2), timing_run("horovod", 2, losses=losses), timing_run("native", 4)]
-    firsts = equal_updates(grouped(runs))
+    firsts = equal_updates(group_runs(runs))
     native, horovod = key_of("native", 2, {}), key_of("horovod", 2, {})
     assert (firsts[horovod] == native) is equal
     assert firsts[key_of("native", 4, {})] == key_of("native", 4, {})
@@ -88,7 +88,7 @@ def test_trainings_speak_for_other_numbers_of_workers_with_the_same_global_batch
     runs += [synthetic.run("native", 1, seed, quality=0.9 + 0.05 * seed) for seed in (0, 1)]
     batches = {1: 64, 2: batch}
     runs = [synthetic.changed(run, global_batch=batches[run.result.workers]) for run in runs]
-    measures = measure(grouped(runs))
+    measures = measure(group_runs(runs))
     verdict = judge(key_of("native", 2, {}), measures, None)
     assert (verdict.kind == "no-worse") is equal
 
@@ -97,12 +97,12 @@ def test_failures_are_shares_of_trainings_and_counted_once_for_equal_updates():
     trained = [synthetic.run("native", n, seed, quality=0.95) for n in (1, 8) for seed in range(3)]
     collapsed = [synthetic.run("native", 8, seed, quality=0.3) for seed in (3, 4, 5)]
     timed = [as_training(timing_run(name, n)) for name in ("native", "horovod") for n in (1, 8)]
-    measures = measure(grouped([*trained, *collapsed, *timed]))
+    measures = measure(group_runs([*trained, *collapsed, *timed]))
     failures = count_failures(list(measures.groups), measures, ())
     assert failures[key_of("native", 8, {})] == failures[key_of("horovod", 8, {})] == Failures(3, 6)
     ones = [key_of(name, 1, {}) for name in ("native", "horovod")]
-    assert pooled(failures, ones, measures) == Failures(0, 3)
-    only_timed = measure(grouped(timed))
+    assert pool(failures, ones, measures) == Failures(0, 3)
+    only_timed = measure(group_runs(timed))
     assert count_failures(list(only_timed.groups), only_timed, ())[ones[0]].share == 0
 
 
@@ -111,13 +111,13 @@ def test_runs_without_timing_and_local_sgd_prove_nothing():
     local = [timing_run("native", 2), timing_run("horovod", 2, local_steps=4)]
     short = [timing_run(name, 2, steps=(0, 2)) for name in ("native", "horovod")]
     for runs in (plain, local, short):
-        assert all(key == first for key, first in equal_updates(grouped(runs)).items())
+        assert all(key == first for key, first in equal_updates(group_runs(runs)).items())
 
 
 def test_trainings_of_one_strategy_speak_for_those_with_equal_updates():
     trained = [synthetic.run("native", 2, seed, quality=0.9 + 0.01 * seed) for seed in range(2)]
     timed = [as_training(timing_run(strategy, 2)) for strategy in ("native", "horovod")]
-    found = measure(grouped([*trained, *timed]))
+    found = measure(group_runs([*trained, *timed]))
     native, horovod = key_of("native", 2, {}), key_of("horovod", 2, {})
     assert found.quality.values[horovod] == found.quality.values[native] == {0: 0.9, 1: 0.91}
     assert len(found.wall_seconds.values[native]) == 3
@@ -163,7 +163,7 @@ def test_intervals_of_computed_times_hold_what_trainings_take(hours):
                     }
                 )
                 runs.append(as_training(replace(run, result=result)))
-        found = measure(grouped(runs)).wall_seconds
+        found = measure(group_runs(runs)).wall_seconds
         one, *others = (key_of("native", n, {}) for n in speeds)
         for key in (one, *others):
             held["time"].append(contains(found.mean(key), true[key.workers]))

@@ -10,7 +10,7 @@ import synthetic
 from curves import EPOCH, TARGET, learning, reaching, trained
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure
-from scalestudy.analysis.runs import epoch_values, grouped
+from scalestudy.analysis.runs import epoch_values, group_runs
 from scalestudy.analysis.to_target import useful_speed_ups
 
 
@@ -61,7 +61,7 @@ def test_of_an_error_the_target_is_reached_from_above_and_virtual_workers_have_n
 
 
 def useful(runs, target=TARGET):
-    measures = measure(grouped(runs))
+    measures = measure(group_runs(runs))
     found = useful_speed_ups(list(measures.groups), measures, target)
     return {(key.strategy, key.workers): answer for key, answer in found.items()}
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from ear import Ear
 from scalestudy.app.follow import Listener
-from scalestudy.app.prepare import prepared, prepared_ahead
+from scalestudy.app.prepare import prepare_ahead, prepare_points
 from scalestudy.app.run_study import dry_run
 from scalestudy.app.survey import request_of, survey
 from scalestudy.config.settings import LaunchSettings
@@ -35,7 +35,7 @@ def study(tmp_path: Path) -> Path:
 def test_what_is_left_out_is_told_when_preparing_and_when_found_again(study: Path) -> None:
     request = request_of(study)
     result = survey(request)
-    for take, times in ((prepared, 1), (prepared, 1), (prepared_ahead, 0)):
+    for take, times in ((prepare_points, 1), (prepare_points, 1), (prepare_ahead, 0)):
         ear = Ear()
         points = take(result.points, "classes", request.base, request.study, ear)
         assert ear.notes == LEFT_OUT
@@ -49,7 +49,7 @@ def test_classes_without_a_training_sample_are_told(study: Path) -> None:
         Image.new("L", (8, 8)).save(study.parent / "set" / f"c{number}" / "0.png")
     study.write_text(study.read_text().replace("[sweep]", "validation = 0.5\n[sweep]"))
     request, ear = request_of(study), Ear()
-    prepared(survey(request).points, "classes", request.base, request.study, ear)
+    prepare_points(survey(request).points, "classes", request.base, request.study, ear)
     assert "no training sample of 4 of 10 classes" in ear.notes[1]
 
 
@@ -66,7 +66,7 @@ def test_a_dry_run_tells_it_writes_nothing_and_refuses_what_a_run_would_refuse(s
 
 def test_a_dry_run_refuses_a_batch_beyond_the_samples_that_are_prepared(study: Path) -> None:
     request = request_of(study)
-    prepared(survey(request).points, "classes", request.base, request.study, Listener())
+    prepare_points(survey(request).points, "classes", request.base, request.study, Listener())
     assert list(dry_run(request_of(study)))
     study.write_text(study.read_text().replace("batch_size = 1", "batch_size = 4096"))
     with pytest.raises(UserError, match="4096"):
@@ -92,7 +92,7 @@ def test_results_inside_the_source_are_refused(study: Path, out: str) -> None:
 
 def test_results_among_the_prepared_sets_are_refused(study: Path) -> None:
     request = request_of(study)
-    (point, _) = prepared(survey(request).points, "classes", request.base, request.study, Listener())
+    (point, _) = prepare_points(survey(request).points, "classes", request.base, request.study, Listener())
     for out in ("cache", f"{point.files.prepared}/results"):
         with pytest.raises(UserError, match="in the prepared data sets"):
             survey(request_of(study, study.parent / out))
@@ -109,7 +109,7 @@ def with_train(study: Path, lines: str) -> list:
     """Return the points of the study with these lines added to [train], after preparing its data."""
     study.write_text(study.read_text() + lines)
     request = request_of(study)
-    return prepared(survey(request).points, "classes", request.base, request.study, Ear())
+    return prepare_points(survey(request).points, "classes", request.base, request.study, Ear())
 
 
 def test_class_weights_are_known_once_the_data_is_prepared_and_make_no_other_point(study: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_reader_that_gives_nothing_is_ended_within_the_progress_timeout_of_the
     request = request_of(file)
     began = time.monotonic()
     with pytest.raises(UserError) as caught:
-        prepared(survey(request).points, "custom", request.base, request.study, Listener())
+        prepare_points(survey(request).points, "custom", request.base, request.study, Listener())
     assert "task.py, line 3, in read" in caught.value.received and "2 s" in caught.value.expected
     assert "progress_timeout" in caught.value.action
     assert time.monotonic() - began < LaunchSettings().progress_timeout

@@ -12,8 +12,8 @@ from scalestudy.config.formula import (
     Range,
     WrongFormula,
     operations_of,
-    parsed_call,
-    parsed_sum,
+    parse_call,
+    parse_sum,
 )
 from scalestudy.config.objectives import LOSSES
 
@@ -38,12 +38,12 @@ def terms(draw):
 
 @given(st.lists(terms(), min_size=1, max_size=5), st.sampled_from([" + ", "+", "  +"]))
 def test_what_is_written_is_read_back(given_terms, plus):
-    assert parsed_sum(plus.join(str(term) for term in given_terms), KNOWN, "loss") == tuple(given_terms)
+    assert parse_sum(plus.join(str(term) for term in given_terms), KNOWN, "loss") == tuple(given_terms)
 
 
 def sum_or_words(text):
     try:
-        return parsed_sum(text, KNOWN, "loss"), ""
+        return parse_sum(text, KNOWN, "loss"), ""
     except WrongFormula as wrong:
         return (), wrong.action
 
@@ -53,7 +53,7 @@ def test_any_text_is_a_sum_or_is_refused(text):
     read, output = sum_or_words(text)
     if read:
         assert all(term.name in KNOWN and 0 < term.weight <= 1e6 for term in read)
-        assert parsed_sum(" + ".join(str(term) for term in read), KNOWN, "loss") == read
+        assert parse_sum(" + ".join(str(term) for term in read), KNOWN, "loss") == read
     else:
         assert output.endswith((".", "?"))
 
@@ -70,7 +70,7 @@ def test_any_text_is_a_sum_or_is_refused(text):
     ],
 )
 def test_a_sum_is_read(text, expected):
-    assert parsed_sum(text, LOSSES, "loss") == expected
+    assert parse_sum(text, LOSSES, "loss") == expected
 
 
 @pytest.mark.parametrize(
@@ -96,23 +96,23 @@ def test_a_sum_is_read(text, expected):
 )
 def test_what_is_none_is_refused_with_what_to_do(text, expected, action):
     with pytest.raises(WrongFormula) as error:
-        parsed_sum(text, LOSSES, "loss")
+        parse_sum(text, LOSSES, "loss")
     assert error.value.expected.startswith(expected)
     assert error.value.action.startswith(action)
 
 
 def test_a_metric_is_one_call_without_a_weight():
-    assert parsed_call("two(count=3)", KNOWN, "metric") == FormulaTerm("two", {"count": 3})
+    assert parse_call("two(count=3)", KNOWN, "metric") == FormulaTerm("two", {"count": 3})
     for text in ("2*one", "one + one"):
         with pytest.raises(WrongFormula):
-            parsed_call(text, KNOWN, "metric")
+            parse_call(text, KNOWN, "metric")
 
 
 def test_whole_numbers_and_words_are_held_to_what_they_may_be():
     for text in ("two(count=1.5)", "two(count=0)", "two(way=left)", "two(way=1)"):
         with pytest.raises(WrongFormula, match="two"):
-            parsed_call(text, KNOWN, "metric")
-    assert not math.isinf(parsed_call("two(alpha=1e1)", KNOWN, "metric").parameters["alpha"])
+            parse_call(text, KNOWN, "metric")
+    assert not math.isinf(parse_call("two(alpha=1e1)", KNOWN, "metric").parameters["alpha"])
 
 
 def test_a_list_is_read_with_the_defaults_of_what_is_not_said():

@@ -7,7 +7,7 @@ from scalestudy.config.objectives import (
     METRICS,
     UNKNOWN,
     WEIGHTED,
-    checked_metrics,
+    check_metrics,
     class_keys,
     gain,
     known,
@@ -58,7 +58,7 @@ def test_the_name_in_results_tells_metrics_apart():
 )
 def test_metrics_that_do_not_go_together_are_refused(texts, expected):
     with pytest.raises(WrongFormula) as error:
-        checked_metrics(texts)
+        check_metrics(texts)
     assert error.value.expected.startswith(expected)
 
 

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from made_points import made_point
-from scalestudy.config.point import Averages, Point, scaled_averages
+from scalestudy.config.point import Averages, Point, scale_averages
 from scalestudy.config.settings import ResolvedLaunch
 from scalestudy.util.errors import UserError
 
@@ -72,19 +72,19 @@ ADAM = Averages(0.9, 0.999, 1e-8)
 
 
 def test_one_reference_batch_changes_nothing():
-    assert scaled_averages(ADAM, 1) == ADAM
+    assert scale_averages(ADAM, 1) == ADAM
 
 
 @pytest.mark.parametrize("kappa", [0.5, 14, 64, 1024])
 def test_every_batch_has_averages(kappa):
-    scaled = scaled_averages(ADAM, kappa)
+    scaled = scale_averages(ADAM, kappa)
     assert 0 < scaled.beta_1 < 1
     assert 0 < scaled.beta_2 < 1
 
 
 def test_to_first_order_the_rule_is_that_of_malladi_et_al():
     near = Averages(1 - 1e-5, 1 - 1e-7, 1e-8)
-    scaled = scaled_averages(near, 14)
+    scaled = scale_averages(near, 14)
     for beta, before in zip(scaled[:2], near[:2], strict=True):
         assert 1 - beta == pytest.approx(14 * (1 - before), rel=1e-4)
     assert scaled.epsilon == 1e-8 / math.sqrt(14)
@@ -94,5 +94,5 @@ def test_an_update_of_the_larger_batch_forgets_as_much_as_the_updates_it_replace
     average = larger = 1.0
     for _ in range(14):
         average *= ADAM.beta_2
-    larger *= scaled_averages(ADAM, 14).beta_2
+    larger *= scale_averages(ADAM, 14).beta_2
     assert larger == pytest.approx(average)

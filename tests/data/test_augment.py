@@ -14,11 +14,11 @@ from scalestudy.data.augment import (
     bicubic,
     coordinates,
     draw,
-    mirrored,
     nearest,
     parameters,
+    reflect,
+    rotate,
     sampled,
-    turned,
     uniforms,
     whole,
 )
@@ -101,8 +101,8 @@ def test_right_angles_and_mirrors_move_pixels_without_changing_them(matrix):
     image = np.random.default_rng(0).integers(0, 255, (7, 7, 3), np.uint8)
     at = coordinates(matrix, None, (7, 7))
     assert whole(matrix, (7, 7))
-    assert np.array_equal(turned(image, matrix), sampled(image, at).astype(np.uint8))
-    assert np.array_equal(turned(image[:, :, 0], matrix), nearest(image[:, :, 0], at))
+    assert np.array_equal(rotate(image, matrix), sampled(image, at).astype(np.uint8))
+    assert np.array_equal(rotate(image[:, :, 0], matrix), nearest(image[:, :, 0], at))
 
 
 def test_a_quarter_turn_fits_no_rectangle_and_a_small_one_no_pixels():
@@ -123,8 +123,8 @@ def test_a_turn_is_that_of_scipy():
 
 
 def test_beyond_the_border_lies_the_reflection():
-    assert mirrored(np.arange(-4, 8), 4).tolist() == [2, 3, 2, 1, 0, 1, 2, 3, 2, 1, 0, 1]
-    assert mirrored(np.array([-3, 0, 5]), 1).tolist() == [0, 0, 0]
+    assert reflect(np.arange(-4, 8), 4).tolist() == [2, 3, 2, 1, 0, 1, 2, 3, 2, 1, 0, 1]
+    assert reflect(np.array([-3, 0, 5]), 1).tolist() == [0, 0, 0]
     image = np.arange(5.0)[:, None, None] * np.ones((1, 2, 1))
     shift = coordinates(np.array([[1, 0, -2.0], [0, 1, 0]]), None, (5, 2))
     assert sampled(image, shift)[:, 0, 0].tolist() == [2, 1, 0, 1, 2]

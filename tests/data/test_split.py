@@ -15,9 +15,9 @@ from scalestudy.data.split import (
     apportion,
     counts,
     find_split,
-    held_out,
+    hold_out,
     make_split,
-    stored_split,
+    read_split,
     validation_of,
 )
 from scalestudy.util.errors import UserError
@@ -98,24 +98,24 @@ def test_a_stored_split_is_found_read_again_and_never_made_by_looking(mask_folde
     prepared = ready(mask_folder(10))
     assert find_split(prepared, 0.3, 7) is None
     assert not list(prepared.path.glob("split-*"))
-    first = stored_split(prepared, 0.3, 7)
+    first = read_split(prepared, 0.3, 7)
     assert first.path is not None and first.path.parent == prepared.path
     assert rows(find_split(prepared, 0.3, 7)) == rows(first)
     assert find_split(prepared, 0.3, 8) is None
     stored = json.loads(first.path.read_text()) | {"train": [*range(7)], "validation": [7, 8, 9]}
     first.path.write_text(json.dumps(stored))
-    for again in (stored_split(prepared, 0.3, 7), Split.load(first.path)):
+    for again in (read_split(prepared, 0.3, 7), Split.load(first.path)):
         assert rows(again) == [[*range(7)], [7, 8, 9], []]
 
 
 def test_a_damaged_split_is_made_anew_when_stored_and_refused_when_loaded(mask_folder, ready):
     prepared = ready(mask_folder(10))
-    split = stored_split(prepared, None, 0)
+    split = read_split(prepared, None, 0)
     assert split.path is not None
     split.path.write_text(split.path.read_text()[:50])
     with pytest.raises(UserError, match=r"split-default-0\.json"):
         Split.load(split.path)
-    assert rows(stored_split(prepared, None, 0)) == rows(split)
+    assert rows(read_split(prepared, None, 0)) == rows(split)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_fold_is_drawn_from_all_rows_but_the_given_test_set():
 
 def test_each_fold_has_its_own_file(mask_folder, ready):
     prepared = ready(mask_folder(10))
-    folds = [stored_split(prepared, Fold(index, 5), 3) for index in range(5)]
+    folds = [read_split(prepared, Fold(index, 5), 3) for index in range(5)]
     assert [split.path.name for split in folds] == [f"split-fold{i}of5-3.json" for i in range(5)]
     assert sorted(row for split in folds for row in split.validation) == list(range(10))
     assert json.loads(folds[1].path.read_text())["validation"] == folds[1].validation.tolist()
@@ -165,7 +165,7 @@ def test_a_fold_that_there_is_not_and_folds_beside_a_share_are_refused(keys):
 
 
 def told(prepared, **keys):
-    return counts(prepared, stored_split(prepared, validation_of(data_of("set", **keys)), 0))
+    return counts(prepared, read_split(prepared, validation_of(data_of("set", **keys)), 0))
 
 
 def test_each_side_tells_its_samples_of_every_class_and_its_groups(class_folder, mask_folder, ready):
@@ -194,7 +194,7 @@ def grouped_sets(draw, least=2):
 
 def folds_of(prepared, of, seed):
     every = np.arange(prepared.count)
-    return [held_out(prepared, every, Fold(index, of), seed).tolist() for index in range(of)]
+    return [hold_out(prepared, every, Fold(index, of), seed).tolist() for index in range(of)]
 
 
 def largest_group(prepared):
@@ -231,14 +231,14 @@ def test_a_share_keeps_groups_whole_and_is_met_as_nearly_as_they_allow(prepared,
     wanted = round((0.2 if share is None else share) * prepared.count)
     if share is not None and not 0 < wanted < prepared.count:
         return
-    held = held_out(prepared, every, share, seed).tolist()
+    held = hold_out(prepared, every, share, seed).tolist()
     train = sorted(set(range(prepared.count)) - set(held))
     assert held
     assert train
     assert not groups_of(prepared, held) & groups_of(prepared, train)
     single = 1 in (len(groups_of(prepared, held)), len(groups_of(prepared, train)))
     assert single or abs(len(held) - wanted) <= largest_group(prepared) / 2
-    assert held == held_out(prepared, every, share, seed).tolist()
+    assert held == hold_out(prepared, every, share, seed).tolist()
 
 
 @given(st.lists(st.integers(0, 4), min_size=6, max_size=200), st.integers(2, 6), seeds)
@@ -258,7 +258,7 @@ def test_classes_are_alike_on_all_sides_to_within_a_group(seed):
     classes = np.repeat([0, 1, 2], [30, 20, 10])
     labels, groups = np.repeat(classes, 5), [f"g{row // 5}" for row in range(300)]
     prepared = labelled_set(labels=labels, groups=groups)
-    held = held_out(prepared, np.arange(300), 0.2, seed)
+    held = hold_out(prepared, np.arange(300), 0.2, seed)
     for part in [held, *folds_of(prepared, 5, seed)]:
         assert np.abs(np.bincount(labels[part]) - [30, 20, 10]).max() <= 5
 
@@ -266,8 +266,8 @@ def test_classes_are_alike_on_all_sides_to_within_a_group(seed):
 def test_what_is_drawn_is_the_same_on_every_machine():
     labels, every = [row % 3 for row in range(24)], np.arange(24)
     grouped = labelled_set(labels=labels, groups="aabbbbccddddddeefgghijkl")
-    assert held_out(grouped, every, 0.25, 7).tolist() == [6, 7, 19, 20, 21, 23]
-    assert held_out(labelled_set(labels=labels), every, Fold(1, 4), 7).tolist() == [6, 10, 17, 18, 20, 22]
+    assert hold_out(grouped, every, 0.25, 7).tolist() == [6, 7, 19, 20, 21, 23]
+    assert hold_out(labelled_set(labels=labels), every, Fold(1, 4), 7).tolist() == [6, 10, 17, 18, 20, 22]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_what_is_drawn_is_the_same_on_every_machine():
 )
 def test_one_group_for_all_and_more_folds_than_samples_are_refused(groups, validation, told):
     with pytest.raises(UserError, match=told):
-        held_out(labelled_set(count=9, groups=groups), np.arange(9), validation, 0)
+        hold_out(labelled_set(count=9, groups=groups), np.arange(9), validation, 0)
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=9), st.data())

@@ -186,7 +186,7 @@ def _refused(dotted: str | None, values: Any, key: str) -> Iterator[str]:
         return
     for value in values if isinstance(values, list) else [values]:
         try:
-            keys.checked(dotted, value)
+            keys.check_value(dotted, value)
         except (ValueError, UserError) as error:
             yield f"{dotted} = {value!r}: {error}"
 

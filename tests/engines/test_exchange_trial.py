@@ -95,7 +95,7 @@ def test_a_sums_time_is_that_of_many_chained_in_one_call_divided_by_their_number
         return group.now
 
     monkeypatch.setattr(exchange_trial.time, "perf_counter", clock)
-    assert exchange_trial.timed(TensorFlowTrial(), group, 1024, 3, 20) == 1.0
+    assert exchange_trial.time_calls(TensorFlowTrial(), group, 1024, 3, 20) == 1.0
     assert group.sums == 4 * 20, "a call to connect, and three that are timed"
     assert looks == [0, 20, 20, 40, 40, 60, 60, 80], "nobody waits for a sum but the last one of a call"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines import group as joining
-from scalestudy.engines.group import Group, Joined, Replicas, in_buckets, in_halves, summed
+from scalestudy.engines.group import Group, Joined, Replicas, in_buckets, in_halves, sum_gradients
 from scalestudy.plugins.strategies import Traits, traits, working_names
 from scalestudy.util.errors import UserError
 
@@ -119,7 +119,7 @@ def test_sums_come_back_in_the_order_of_the_gradients(sizes, limit):
 
     gradients = list(range(len(sizes)))
     buckets = in_buckets(sizes, limit)
-    assert summed(gradients, buckets, all_reduce) == [10 * gradient for gradient in gradients]
+    assert sum_gradients(gradients, buckets, all_reduce) == [10 * gradient for gradient in gradients]
     assert [tuple(part) for part in asked] == list(buckets)
 
 

@@ -11,8 +11,8 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.private_files import MEETING, forget_addresses, meeting_in
 from scalestudy.engines import rendezvous
 from scalestudy.engines.rendezvous import (
+    find_address,
     interface_of,
-    known_address,
     listening,
     meeting_address,
     own_addresses,
@@ -173,8 +173,8 @@ def test_the_interface_of_a_host_without_a_name_is_that_on_the_way_to_rank_0(fol
 def test_what_waits_by_itself_is_told_an_address_at_once(outward, monkeypatch):
     outward("10.0.0.1", "fd00::1")
     monkeypatch.setattr(rendezvous, "addresses_of", lambda host: {NAMES[0]: ["127.0.1.1"]}.get(host, []))
-    assert known_address(place(0)) == "10.0.0.1"
-    assert known_address(place(1)) == "127.0.1.1"
+    assert find_address(place(0)) == "10.0.0.1"
+    assert find_address(place(1)) == "127.0.1.1"
     with pytest.raises(RunError, match=NAMES[1]):
-        known_address(place(1, hosts=(NAMES[1], NAMES[0])))
-    assert known_address(place(1, hosts=("n1", "n1"))) == "127.0.0.1"
+        find_address(place(1, hosts=(NAMES[1], NAMES[0])))
+    assert find_address(place(1, hosts=("n1", "n1"))) == "127.0.0.1"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.hardware import own_process
-from scalestudy.hardware.own_process import counted_oom_kills, memory_limit, oom_kills
+from scalestudy.hardware.own_process import count_oom_kills, memory_limit, oom_kills
 
 
 def test_the_memory_limit_is_at_most_the_machine():
@@ -28,7 +28,7 @@ VMSTAT = "nr_free_pages 1\noom_kill 7\ndrop_pagecache 0\n"
     ],
 )
 def test_the_kernels_counts_of_out_of_memory_kills_are_read(text, count):
-    assert counted_oom_kills(text) == count
+    assert count_oom_kills(text) == count
 
 
 def test_the_count_of_the_innermost_cgroup_is_the_one(tmp_path, monkeypatch):
@@ -44,4 +44,4 @@ def test_the_count_of_the_innermost_cgroup_is_the_one(tmp_path, monkeypatch):
 
 def test_without_a_cgroup_the_machines_count_is_taken(tmp_path, monkeypatch):
     monkeypatch.setattr(own_process, "_cgroups", lambda: [tmp_path])
-    assert oom_kills() == counted_oom_kills(Path("/proc/vmstat").read_text())
+    assert oom_kills() == count_oom_kills(Path("/proc/vmstat").read_text())

@@ -7,7 +7,7 @@ import pytest
 
 from scalestudy.data.loader import Buffers
 from scalestudy.hardware import page_locked
-from scalestudy.hardware.page_locked import PAGE, PORTABLE, PageLocking, loaded_runtime
+from scalestudy.hardware.page_locked import PAGE, PORTABLE, PageLocking, load_runtime
 
 
 class Library:
@@ -91,10 +91,10 @@ def test_the_runtime_is_one_that_is_loaded(tmp_path, monkeypatch, name):
     monkeypatch.setattr(page_locked, "MAPS", tmp_path / "maps")
     monkeypatch.setattr(page_locked, "runtime", str)
     if "cudart" in name:
-        assert loaded_runtime() == f"/usr/lib/{name}"
+        assert load_runtime() == f"/usr/lib/{name}"
         return
     with pytest.raises(OSError, match="libcudart"):
-        loaded_runtime()
+        load_runtime()
 
 
 def test_memory_of_cpus_is_never_registered(library):

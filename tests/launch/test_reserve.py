@@ -15,7 +15,7 @@ from scalestudy.config.parse import parse_study
 from scalestudy.launch import reserve
 from scalestudy.launch.launcher import Note, Options
 from scalestudy.launch.local import LOCAL, run_steps
-from scalestudy.launch.reserve import cores_near, reserved_gpus, run_cores
+from scalestudy.launch.reserve import cores_near, reserve_gpus, run_cores
 from scalestudy.store.study_folder import StudyFolder
 
 
@@ -111,7 +111,7 @@ def test_server_and_coordinator_have_cores_of_their_own(monkeypatch):
 def taken(held, wanted):
     """Return the UUIDs that are reserved without waiting."""
     with pytest.raises(StopIteration) as end:
-        next(reserved_gpus(held, wanted))
+        next(reserve_gpus(held, wanted))
     return end.value.value
 
 
@@ -129,7 +129,7 @@ def test_who_finds_too_few_takes_none_and_waits_and_names_them(nvml):
     with ExitStack() as two:
         with ExitStack() as one:
             taken(one, point(2))
-            waiting = reserved_gpus(two, point(2))
+            waiting = reserve_gpus(two, point(2))
             text = next(waiting).text
             assert text == "horovod-w2-s0 waits for 2 GPUs at once: other runs hold GPU-a0, GPU-b1."
             with ExitStack() as third:
@@ -192,7 +192,7 @@ def test_a_reservation_ends_with_its_process_however_that_ends(nvml, tmp_path):
         ExitStack() as held,
     ):
         assert other.stdout.readline().strip() == "['GPU-a0']"
-        waiting = reserved_gpus(held, point())
+        waiting = reserve_gpus(held, point())
         assert "other runs hold GPU-a0" in next(waiting).text
         other.kill()
         other.wait()

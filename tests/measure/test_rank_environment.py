@@ -11,7 +11,7 @@ from scalestudy.measure.rank_environment import (
     PEAK_FLOPS,
     VARIABLES,
     rank_record,
-    recorded_variables,
+    record_variables,
     stated_peak,
 )
 from scalestudy.plugins.engines import DEFAULT, engine_traits
@@ -70,7 +70,7 @@ def test_variables_are_not_told_for_their_beginnings(monkeypatch):
     ],
 )
 def test_what_decides_how_a_rank_computes_is_told(name, value):
-    assert recorded_variables({name: value, "HOME": "/home/me"}) == {name: value}
+    assert record_variables({name: value, "HOME": "/home/me"}) == {name: value}
 
 
 @pytest.mark.parametrize(

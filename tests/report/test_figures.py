@@ -8,7 +8,7 @@ from curves import TARGET, learning
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.figure import Picture
-from scalestudy.report.figure_data import dodge, domain, downsampled, is_logarithmic, ticks
+from scalestudy.report.figure_data import dodge, domain, downsample, is_logarithmic, ticks
 from scalestudy.report.study_document import figures, places
 from scalestudy.report.time_and_cost import phase_records, time_and_cost
 
@@ -212,8 +212,8 @@ def test_the_axis_holds_every_point_even_where_set_apart():
 
 
 def test_of_many_counts_the_ends_and_what_must_be_kept_are_kept():
-    assert downsampled([4, 1, 2, 2], 3) == [1, 2, 4]
-    kept = downsampled(COUNTS, 6, {12, 99})
+    assert downsample([4, 1, 2, 2], 3) == [1, 2, 4]
+    kept = downsample(COUNTS, 6, {12, 99})
     assert len(kept) == 6 and {1, 12, 64} <= set(kept)
 
 

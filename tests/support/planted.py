@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from scalestudy import worker
-from scalestudy.launch.supervise import supervised
+from scalestudy.launch.supervise import supervise
 from scalestudy.store.run_folder import RunFolder
 
 
@@ -18,7 +18,7 @@ def main(folder: str) -> int:
         return task.model() or 0
 
     def work(path: Path) -> int:
-        return supervised(RunFolder(path), 1, train)
+        return supervise(RunFolder(path), 1, train)
 
     worker._work = work
     code = worker.main([folder])

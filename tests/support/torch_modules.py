@@ -17,7 +17,7 @@ from linear import ALONE
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedTrain
 from scalestudy.data.samples import Column, Slice
-from scalestudy.data.split import stored_split
+from scalestudy.data.split import read_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.group import join
 from scalestudy.engines.keras.arithmetic import begin
@@ -25,7 +25,7 @@ from scalestudy.engines.keras.layer_context import Working, working
 from scalestudy.engines.keras.phases import flops_of, multiply_adds
 from scalestudy.engines.torch.torch_engine import ENGINE
 from scalestudy.engines.torch.torch_layers import RunningStatistics, adapt_model, batch_norms
-from scalestudy.engines.torch.torch_optimizers import named_optimizer
+from scalestudy.engines.torch.torch_optimizers import make_optimizer
 from scalestudy.engines.torch.torch_script import TorchScript
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import ModelRecord
@@ -138,7 +138,7 @@ def optimizers() -> dict[str, float]:
         first = torch.randn(50, dtype=torch.float64)
         ours, theirs = nn.Parameter(first.clone()), nn.Parameter(first.clone())
         constants = "keras" if "keras" in name else "framework"
-        optimizer = named_optimizer(name.split()[0], [ours], 0.01, constants=constants)
+        optimizer = make_optimizer(name.split()[0], [ours], 0.01, constants=constants)
         other = kind([theirs], lr=0.01, **words)
         for _ in range(9):
             ours.grad = theirs.grad = torch.randn(50, dtype=torch.float64)
@@ -364,7 +364,7 @@ def task_sense(net: Any) -> Any:
 @cache
 def digits() -> tuple[Any, Any]:
     prepared = prepare(data_of(few_digits(FOLDER, 100), cache=FOLDER))
-    return prepared, stored_split(prepared, 0.3, 0)
+    return prepared, read_split(prepared, 0.3, 0)
 
 
 def point_of(task: str, workers: int, **train: Any) -> Point:

@@ -13,7 +13,7 @@ from scalestudy.config.objectives import LOSSES, METRICS, known, loss_terms, met
 from scalestudy.tasks.label_losses import sum_of
 from scalestudy.tasks.label_metrics import NAMED, IoU
 from scalestudy.tasks.task import DataInfo
-from scalestudy.tasks.task_metrics import OF_NUMBERS, metrics_of, named_metric, sense_of
+from scalestudy.tasks.task_metrics import OF_NUMBERS, make_metric, metrics_of, sense_of
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -187,7 +187,7 @@ AVERAGED = {"precision": "precision_score", "recall": "recall_score", "f1": "f1_
 
 
 def named(text, given):
-    return named_metric(metric_term("top_k(k=1)" if text == "top_k" else text), given.data)
+    return make_metric(metric_term("top_k(k=1)" if text == "top_k" else text), given.data)
 
 
 def test_every_metric_that_a_study_may_name_is_made():
@@ -278,7 +278,7 @@ def test_the_brier_score_of_two_classes_is_scikit_learns_and_of_more_half_the_su
 
 def test_top_k_of_all_classes_is_refused():
     with pytest.raises(UserError, match="k below the 3 classes"):
-        named_metric(metric_term("top_k(k=3)"), DataInfo("classes", (8, 8, 1), 3))
+        make_metric(metric_term("top_k(k=3)"), DataInfo("classes", (8, 8, 1), 3))
 
 
 def test_nothing_to_be_found_and_nothing_found_is_no_nan():
@@ -320,7 +320,7 @@ ROWS = [
 def computed(kind, text):
     if kind == "loss":
         return float(sum_of(loss_terms(text), EXAMPLE.data)(TRUE, OUTPUTS)[0])
-    return measured(named_metric(metric_term(text), EXAMPLE.data), EXAMPLE)
+    return measured(make_metric(metric_term(text), EXAMPLE.data), EXAMPLE)
 
 
 def test_every_loss_and_every_metric_that_is_a_number_has_one():

@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from scalestudy.report.as_terminal import PlainConsole
-from scalestudy.util.errors import RunError, UserError, explained, printable
+from scalestudy.util.errors import RunError, UserError, explain, printable
 
 
 def test_an_error_of_ours_stays_as_it_is() -> None:
     error = RunError("a", "b", "c")
-    assert explained(error) is error
+    assert explain(error) is error
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_an_error_of_ours_stays_as_it_is() -> None:
     ],
 )
 def test_what_comes_of_the_users_files_has_three_parts(error: Exception, received: str, action: str) -> None:
-    told = explained(error)
+    told = explain(error)
     assert isinstance(told, UserError)
     assert received in told.received
     assert action in told.action
@@ -47,7 +47,7 @@ def test_what_comes_of_the_users_files_has_three_parts(error: Exception, receive
 
 @pytest.mark.parametrize("error", [KeyError("x"), ValueError("x"), TypeError("x"), AssertionError()])
 def test_a_bug_is_not_explained_away(error: Exception) -> None:
-    assert explained(error) is None
+    assert explain(error) is None
 
 
 HOSTILE = {

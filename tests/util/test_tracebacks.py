@@ -8,7 +8,7 @@ from scalestudy.util.tracebacks import (
     Frame,
     crashed_at,
     error_text,
-    located_error,
+    locate_error,
     raised_at,
     user_frame,
 )
@@ -33,13 +33,13 @@ def test_our_own_files_are_not_the_users():
     with pytest.raises(TypeError) as caught:
         user_frame(1)  # type: ignore[arg-type]
     assert [frame.name for frame in raised_at(caught.tb)][-1] == "user_frame"
-    assert "test_tracebacks.py" in located_error(caught.value)
+    assert "test_tracebacks.py" in locate_error(caught.value)
 
 
 def test_an_exception_is_told_in_one_line_with_its_place():
     with pytest.raises(ValueError, match="Graph") as caught:
         raise ValueError("Graph execution error:\n\nno such kernel\nat node 3")
-    said = located_error(caught.value)
+    said = locate_error(caught.value)
     assert said.startswith("ValueError: Graph execution error: no such kernel (test_tracebacks.py, line ")
 
 
@@ -127,7 +127,7 @@ def test_a_file_in_the_place_of_a_library_of_its_name_is_named(tmp_path, monkeyp
     monkeypatch.delitem(sys.modules, library, raising=False)
     with pytest.raises((ImportError, AttributeError, TypeError)) as caught:
         exec(line, {})
-    assert (f"; {file} " in located_error(caught.value)) is blamed
+    assert (f"; {file} " in locate_error(caught.value)) is blamed
     sys.modules.pop(library)
 
 

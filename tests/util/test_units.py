@@ -87,4 +87,4 @@ def test_a_cost_may_name_what_is_paid_for_and_quantities_have_decimal_prefixes()
     assert units.cost(0.0136, "worker", beside=0.0195) == "0.816 worker-minutes"
     assert units.cost(0.0195, "worker", beside=0.0136) == "1.17 worker-minutes"
     shown = {0: "0 FLOP", 7: "7.00 FLOP", 999.9: "1.00 kFLOP", 2_015_232: "2.02 MFLOP", 9.895e14: "990 TFLOP"}
-    assert {value: units.scaled(value, "FLOP") for value in shown} == shown
+    assert {value: units.format_scaled(value, "FLOP") for value in shown} == shown

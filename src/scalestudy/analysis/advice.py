@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.decision import Decision, PassedOver
-from scalestudy.analysis.measures import Measures, engines_of, gathered
+from scalestudy.analysis.measures import Measures, engines_of, gather_keys
 from scalestudy.analysis.price import Price, is_undecided
-from scalestudy.analysis.quality import Verdict, signed
+from scalestudy.analysis.quality import Verdict, format_signed
 from scalestudy.analysis.runs import Key, Planned, Run, metric_label
 from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.study_table import Row
@@ -126,7 +126,7 @@ def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
 def _others(choice: Row, rivals: Sequence[Key]) -> str:
     """Names of rows that tie with the choice: only the strategy if nothing else differs."""
     plain = all(key.variant == choice.key.variant for key in rivals)
-    return _enumerated([key.strategy if plain else key.label for key in rivals], "or")
+    return _enumerate([key.strategy if plain else key.label for key in rivals], "or")
 
 
 def _cost(decision: Decision) -> str:
@@ -252,7 +252,7 @@ def _passed_over(row: PassedOver, decision: Decision) -> str:
     elif row.why == "not-shown":
         why = f"whether it learns as well is open: {verdict.sentence}"
     else:
-        change = signed(verdict.change.value or 0.0, verdict.digits)
+        change = format_signed(verdict.change.value or 0.0, verdict.digits)
         why = f"its quality seems worse, {change} on average"
     return f"Faster but not chosen: {row.key.label} ({why})."
 
@@ -276,7 +276,7 @@ def _failures(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if row.verdict.failed:
             failed.setdefault(row.verdict.sentence, []).append(row.key.label)
-    return [f"Not considered: {_enumerated(names, 'and')} ({why})." for why, names in failed.items()]
+    return [f"Not considered: {_enumerate(names, 'and')} ({why})." for why, names in failed.items()]
 
 
 def _open_questions(rows: Sequence[Row], planned: Sequence[Planned], decision: Decision) -> list[str]:
@@ -380,17 +380,17 @@ def _untimed(rows: Sequence[Row]) -> list[str]:
     """Sentences on rows without a speed-up, grouped by reason and series."""
     untimed = {row.key: row.speed.reason for row in rows if row.speed.reason is not None}
     sentences = []
-    for reason, keys in gathered(untimed, lambda key: untimed[key]).items():
+    for reason, keys in gather_keys(untimed, lambda key: untimed[key]).items():
         names = []
-        for members in gathered(keys, lambda key: key.series).values():
-            counts = _enumerated([str(key.workers) for key in members], "and")
+        for members in gather_keys(keys, lambda key: key.series).values():
+            counts = _enumerate([str(key.workers) for key in members], "and")
             *_, last = members
             names.append(last.label.replace(f"on {last.workers} ", f"on {counts} ", 1))
         sentences.append(f"No speed-up for {_short(names)}: {reason}.")
     return sentences
 
 
-def _enumerated(names: Sequence[str], word: str) -> str:
+def _enumerate(names: Sequence[str], word: str) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 

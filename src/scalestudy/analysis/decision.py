@@ -26,7 +26,7 @@ from scalestudy.analysis.price import (
     prices_of,
     relative_time,
 )
-from scalestudy.analysis.quality import Failures, Verdict, count_failures, judge, pooled
+from scalestudy.analysis.quality import Failures, Verdict, count_failures, judge, pool
 from scalestudy.analysis.runs import Key, Planned
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row, best_single
@@ -217,7 +217,7 @@ def decide(
     verdicts = _stricter_verdicts(rows, measures, criteria.margin)
     failures = count_failures(keys, measures, planned)
     fewest = min(row.workers for row in rows)
-    usual = pooled(failures, [row.key for row in rows if row.workers == fewest], measures)
+    usual = pool(failures, [row.key for row in rows if row.workers == fewest], measures)
     sound = frozenset(
         key
         for key, verdict in verdicts.items()

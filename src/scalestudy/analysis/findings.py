@@ -10,7 +10,7 @@ from scalestudy.analysis.larger_batch import causes, quality_holds, usefulness
 from scalestudy.analysis.measures import Measures, is_virtual, measure
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.quality import accepted_loss
-from scalestudy.analysis.runs import Key, Planned, Run, grouped, read_epochs
+from scalestudy.analysis.runs import Key, Planned, Run, group_runs, read_epochs
 from scalestudy.analysis.scaling_model import Model, model_of, series_of
 from scalestudy.analysis.study_table import Row, best_single, rows_of
 from scalestudy.analysis.to_target import times_to_target, useful_speed_ups
@@ -72,7 +72,7 @@ def analyse(
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
         folder: The study's folder.
     """
-    measures = measure(grouped(runs))
+    measures = measure(group_runs(runs))
     groups, margin = measures.groups, criteria.margin
     rows = rows_of(measures, margin)
     # Runs from other tools are shown beside our own, but get no advice: their work may differ.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-from scalestudy.analysis.measures import Measures, find_baseline, gathered
+from scalestudy.analysis.measures import Measures, find_baseline, gather_keys
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.study_table import Row
@@ -131,7 +131,7 @@ HOLDS = ("no-worse", "reference")
 def quality_holds(verdicts: Mapping[Key, Verdict]) -> list[str]:
     """Up to how many workers quality holds: a sentence for each series, the furthest first."""
     found: list[tuple[int, str]] = []
-    for members in gathered(verdicts, lambda key: key.series).values():
+    for members in gather_keys(verdicts, lambda key: key.series).values():
         rising = sorted(members, key=lambda key: key.workers)
         kinds = [verdicts[key].kind for key in rising]
         if len(rising) < 2 or {"unknown", "no-direction", "no-margin"} & {*kinds}:
@@ -154,7 +154,7 @@ def causes(verdicts: Mapping[Key, Verdict], measures: Measures) -> list[str]:
     """Why rows with a larger global batch are worse, and what cures it: one sentence for each variant."""
     worse = [key for key, verdict in verdicts.items() if verdict.seems_worse and key.workers > 1]
     sentences = []
-    for members in gathered(worse, lambda key: key.variant).values():
+    for members in gather_keys(worse, lambda key: key.variant).values():
         key = min(members, key=lambda key: key.workers)
         baseline = find_baseline(key, measures.groups)
         ours = measures.groups[key][0].result
@@ -209,7 +209,7 @@ def samples_needed(rows: Sequence[Row]) -> list[str]:
     digits = {row.key: row.digits for row in rows}
     metric = next((metric_label(row.metric) for row in rows), "")
     sentences = []
-    for members in gathered(by_source, lambda key: key.variant).values():
+    for members in gather_keys(by_source, lambda key: key.variant).values():
         for key in members:
             useful = by_source[key]
             if key == useful.baseline:

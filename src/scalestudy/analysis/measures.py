@@ -103,10 +103,10 @@ def measured(
     return Measure(values, scales, differences, of_means, of_differences)
 
 
-def measured_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
+def measure_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
     """Times or rates, which are compared as ratios; oversubscribed rows have no design."""
     usable = [key for key, runs in groups.items() if values.get(key) and not oversubscription(runs)]
-    alike = gathered(usable, lambda key: (is_virtual(groups[key]), is_asynchronous(groups[key]))).values()
+    alike = gather_keys(usable, lambda key: (is_virtual(groups[key]), is_asynchronous(groups[key]))).values()
     return measured(values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM)
 
 
@@ -122,7 +122,7 @@ def _on(scale: Scale, values: Values) -> Values:
     return {block: scale.forward(value) for block, value in values.items()}
 
 
-def gathered(keys: Iterable[Key], of: Callable[[Key], T]) -> dict[T, list[Key]]:
+def gather_keys(keys: Iterable[Key], of: Callable[[Key], T]) -> dict[T, list[Key]]:
     """Group rows by a property, in order."""
     groups: dict[T, list[Key]] = {}
     for key in keys:
@@ -169,9 +169,9 @@ def measure(groups: Groups) -> Measures:
     timed = {key: timed_runs(runs) for key, runs in groups.items()}
 
     def times(value: Callable[[Run], float | None]) -> Measure:
-        return measured_times(groups, {key: values_of(runs, value) for key, runs in timed.items()})
+        return measure_times(groups, {key: values_of(runs, value) for key, runs in timed.items()})
 
-    by_metric = gathered(groups, lambda key: groups[key][0].result.metric).values()
+    by_metric = gather_keys(groups, lambda key: groups[key][0].result.metric).values()
     senses: dict[Key, Sense] = {}
     for keys in by_metric:
         senses |= dict.fromkeys(keys, sense_of([run for key in keys for run in groups[key]]))
@@ -180,9 +180,9 @@ def measure(groups: Groups) -> Measures:
     rate = throughput
     if set(bases.values()) - {"throughput"}:
         rates = {key: values_of(runs, RATES[bases[key]]) for key, runs in timed.items()}
-        rate = measured_times(groups, rates)
+        rate = measure_times(groups, rates)
     updates = equal_updates(groups)
-    alike = gathered(groups, lambda key: updates[key])
+    alike = gather_keys(groups, lambda key: updates[key])
     trained = {
         key: [run for row in alike[updates[key]] for run in groups[row] if not run.is_timing]
         for key in groups
@@ -245,7 +245,7 @@ that all runs did the same work."""
 def _bases(groups: Groups) -> dict[Key, Basis]:
     """Basis of each row's rate, the same for all rows of a variant; our own rows always use throughput."""
     bases: dict[Key, Basis] = dict.fromkeys(groups, "throughput")
-    for keys in gathered(groups, lambda key: key.variant).values():
+    for keys in gather_keys(groups, lambda key: key.variant).values():
         if all(run.foreign for key in keys for run in groups[key]):
             counts = {
                 basis: sum(bool(values_of(groups[key], rate)) for key in keys)

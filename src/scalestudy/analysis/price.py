@@ -14,7 +14,7 @@ from scalestudy.analysis.measures import (
     Measure,
     Measures,
     find_baseline,
-    gathered,
+    gather_keys,
     is_virtual,
     other_updates,
     oversubscription,
@@ -232,7 +232,7 @@ def prices_of(
         speedup = ONE if key == reference.key else relative_time(measures, basis, reference.key, key)
         efficiency = speedup.scaled(reference.units / price.units)
         prices[key] = replace(price, speedup=speedup, efficiency=efficiency, on_front=key in front)
-    for members in gathered(list(prices), lambda key: key.series).values():
+    for members in gather_keys(list(prices), lambda key: key.series).values():
         for below, key in pairwise(sorted(members, key=lambda key: key.workers)):
             price, before = prices[key], prices[below]
             if before.units < price.units and price.speedup.value and before.speedup.value:

@@ -164,13 +164,13 @@ def _in_words(kind: VerdictKind, change: Estimate, margin: float, better: Better
     if change.value is None:
         return "not enough runs to tell (a run ended without a finite quality)"
     if change.low is None or change.high is None:
-        return f"not enough runs to tell ({signed(change.value, digits)} between single runs)"
+        return f"not enough runs to tell ({format_signed(change.value, digits)} between single runs)"
     low, high = sorted((gain(change.low, better), gain(change.high, better)))
     if kind == "worse":
         return f"worse by {_length(-high, digits)} to {_length(-low, digits)}"
     if kind == "no-worse":
         return _no_worse(low, high, margin, better, digits)
-    between = f"between {signed(change.low, digits)} and {signed(change.high, digits)}"
+    between = f"between {format_signed(change.low, digits)} and {format_signed(change.high, digits)}"
     return f"not enough runs to tell ({between}, with a margin of {_length(margin, digits)})"
 
 
@@ -185,7 +185,7 @@ def _no_worse(low: float, high: float, margin: float, better: Better, digits: in
     return f"no worse (at most {_length(max(0.0, -low), digits)} {side})"
 
 
-def signed(value: float, digits: int = 3) -> str:
+def format_signed(value: float, digits: int = 3) -> str:
     """A difference with its sign, with a true minus sign: `+0.012`, `−0.004`."""
     return ("−" if value < 0 else "+") + f"{abs(value):.{digits}f}"
 
@@ -238,7 +238,7 @@ def count_failures(
     }
 
 
-def pooled(failures: Mapping[Key, Failures], keys: Iterable[Key], measures: Measures) -> Failures:
+def pool(failures: Mapping[Key, Failures], keys: Iterable[Key], measures: Measures) -> Failures:
     """Failures of several rows together, those with equal updates once."""
     rising = sorted(keys, key=lambda key: failures[key].failed)
     most = {measures.updates[key]: failures[key] for key in rising}

@@ -34,10 +34,10 @@ class Epochs(Sequence[EpochRecord]):
 
     def __init__(self, records: Sequence[EpochRecord] = ()) -> None:
         self._length = len(records)
-        self._columns = {name: _packed([getattr(record, name) for record in records]) for name in _FIELDS}
+        self._columns = {name: _pack([getattr(record, name) for record in records]) for name in _FIELDS}
         metrics = dict.fromkeys(name for record in records for name in record.validation)
         self._validation = {
-            name: _packed([record.validation.get(name) for record in records]) for name in metrics
+            name: _pack([record.validation.get(name) for record in records]) for name in metrics
         }
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ def value_of(record: EpochOutcome, path: Sequence[str]) -> Any:
     return value
 
 
-def _packed(values: list[Any]) -> Sequence[Any]:
+def _pack(values: list[Any]) -> Sequence[Any]:
     """Values in eight bytes each if all are floats."""
     return array("d", values) if all(type(value) is float for value in values) else values
 
@@ -259,7 +259,7 @@ def _value_order(value: Any) -> tuple[int, float, str]:
         return 1, 0.0, str(value)
 
 
-def grouped(runs: Iterable[Run]) -> dict[Key, list[Run]]:
+def group_runs(runs: Iterable[Run]) -> dict[Key, list[Run]]:
     """Group runs by row: rows in reading order, runs by seed."""
     groups: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:

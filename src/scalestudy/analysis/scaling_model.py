@@ -19,8 +19,8 @@ from scalestudy.analysis.measures import (
     Measures,
     epoch_seconds,
     find_baseline,
-    gathered,
-    measured_times,
+    gather_keys,
+    measure_times,
     other_updates,
     times_count,
 )
@@ -110,7 +110,7 @@ def series_of(measures: Measures) -> list[Series]:
     """Every strategy and variant with usable times, in reading order."""
     groups = measures.groups
     usable = [key for key in groups if times_count(groups[key]) and not other_updates(groups[key])]
-    found = (_series(keys, measures) for keys in gathered(usable, lambda key: key.series).values())
+    found = (_series(keys, measures) for keys in gather_keys(usable, lambda key: key.series).values())
     return [series for series in found if series is not None]
 
 
@@ -134,7 +134,7 @@ def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
     times = measures.training_seconds
     if of != "training":
         own = {key: measures.groups[key] for key in keys}
-        times = measured_times(own, {key: values_of(runs, _SECONDS[of]) for key, runs in own.items()})
+        times = measure_times(own, {key: values_of(runs, _SECONDS[of]) for key, runs in own.items()})
     return Series(
         key=keys[0].on(first),
         different=tuple(sorted(compared)),

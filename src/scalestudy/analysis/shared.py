@@ -14,7 +14,7 @@ from scalestudy.analysis.runs import Run
 from scalestudy.config.file import INDIFFERENCE_ZONE, QualityMargin
 from scalestudy.store.record_file import first_error
 from scalestudy.store.records import EpochRecord, RankRecord, Record, Result
-from scalestudy.util.errors import UserError, explained, printable
+from scalestudy.util.errors import UserError, explain, printable
 from scalestudy.util.files import contents
 
 MARK = "scalestudy_share"
@@ -134,7 +134,7 @@ def read_shared(path: Path) -> SharedStudy:
         action = "Ask for the file again; one of a newer version needs a newer Scalestudy."
         raise UserError("a file that `scalestudy report --share` wrote", seen, action) from error
     except OSError as error:
-        raise explained(error) or error from None
+        raise explain(error) or error from None
 
 
 def _refuse_controls(value: Any, key: str) -> None:

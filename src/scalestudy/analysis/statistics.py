@@ -269,7 +269,7 @@ def _satterthwaite(within: Variance, residual: Variance) -> float:
     return 1 / ((1 - share) ** 2 / of_blocks + share**2 / residual.freedom)
 
 
-def _moderated(values: Sequence[float], common: Variance | None, per_run: float = 1.0) -> Variance | None:
+def _moderate(values: Sequence[float], common: Variance | None, per_run: float = 1.0) -> Variance | None:
     """Moderated variance of a run; None if nothing is known about it.
 
     `values` are single runs, or differences of `per_run` runs each.
@@ -292,7 +292,7 @@ def _variance(values: Sequence[float]) -> float:
 
 def spread(values: Sequence[float], design: Design | None) -> Variance | None:
     """Variance of a run about its row's mean; None for a single run without a design."""
-    return _moderated(values, design.within if design else None)
+    return _moderate(values, design.within if design else None)
 
 
 def mean(values: Sequence[float], scale: Scale, design: Design | None = None) -> Estimate:
@@ -331,7 +331,7 @@ def contrast(
     residual = design.residual if design and design is their_design else None
     if len(common) > 1 or (common and residual and min(len(ours), len(theirs)) == 1):
         changes = [ours[block] - theirs[block] for block in common]
-        single = _moderated(changes, residual, per_run=2.0)
+        single = _moderate(changes, residual, per_run=2.0)
         assert single is not None
         error = math.sqrt(2 * single.value / len(changes))
         return Contrast(fmean(changes), error, single.freedom, len(changes))

@@ -19,7 +19,7 @@ from math import exp, isfinite, log
 from statistics import fmean
 from typing import NamedTuple
 
-from scalestudy.analysis.measures import Measures, measured, measured_times, other_updates, times_count
+from scalestudy.analysis.measures import Measures, measure_times, measured, other_updates, times_count
 from scalestudy.analysis.price import Bill, speed_up, units_of
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
 from scalestudy.analysis.statistics import LOGARITHM, NOTHING, ONE, Estimate
@@ -65,7 +65,7 @@ def times_to_target(
     }
     counts = {key: (len(times[key]), len(measures.groups[key])) for key in reached}
     complete = {key: by_seed for key, by_seed in times.items() if len(by_seed) == counts[key][1]}
-    measure = measured_times({key: measures.groups[key] for key in complete}, complete)
+    measure = measure_times({key: measures.groups[key] for key in complete}, complete)
     means = {key: measure.mean(key) for key in complete}
     singles = [key for key in complete if key.workers == 1]
     reference = min(singles, key=lambda key: means[key].value or 0.0, default=None)

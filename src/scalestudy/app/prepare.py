@@ -10,7 +10,7 @@ from scalestudy.app.task_checks import fetch_weights, refuse_missing_weights, re
 from scalestudy.config.catalog import is_ours
 from scalestudy.config.expand import expand
 from scalestudy.config.file import Study
-from scalestudy.config.keys import UndefinedVariable, expanded
+from scalestudy.config.keys import UndefinedVariable, expand_range
 from scalestudy.config.parse import load_study
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings, LaunchSettings
@@ -18,7 +18,7 @@ from scalestudy.data.samples import Kind
 from scalestudy.data.sources import named_source
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.locate import cache_folder, folder_of
-from scalestudy.data.split import Split, counts, find_split, stored_split, untrained, validation_of
+from scalestudy.data.split import Split, counts, find_split, read_split, untrained, validation_of
 from scalestudy.data.store.preparation import find_prepared, find_set
 from scalestudy.data.store.prepared import Prepared, weights_of
 from scalestudy.util.errors import UserError, printable
@@ -56,7 +56,7 @@ def with_task_data(study: Study) -> tuple[Study, Kind | None]:
         )
     try:
         if named_source(source) is None:
-            source = str(Path(study.task).parent / expanded(source))
+            source = str(Path(study.task).parent / expand_range(source))
     except UndefinedVariable as undefined:
         expected = f"the environment variable {undefined} to be set"
         action = f"Run `export {undefined}=...` first, or write the path out."
@@ -64,7 +64,7 @@ def with_task_data(study: Study) -> tuple[Study, Kind | None]:
     return study.with_data(source=source), kind
 
 
-def prepared(
+def prepare_points(
     points: Iterable[Point], kind: Kind | None, base: Path, study: Study, listener: Listener
 ) -> list[Point]:
     """Prepare and split the data sets of points and fetch their tasks' weights, each once; return the points.
@@ -82,7 +82,7 @@ def prepared(
     return ready
 
 
-def prepared_ahead(
+def prepare_ahead(
     points: Iterable[Point], kind: Kind | None, base: Path, study: Study, listener: Listener
 ) -> list[Point]:
     """Return the points with data sets and splits prepared earlier, without decoding, fetching or writing.
@@ -126,7 +126,7 @@ def prepare_data(
     planned = find_set(data, task_kind=kind, base=base)
     with listener.progress(f"Preparing {data.source}") as on_progress:
         done = planned.prepare(on_progress, within)
-    return _noted(data, done, stored_split(done, validation_of(data), data.seed), listener)
+    return _noted(data, done, read_split(done, validation_of(data), data.seed), listener)
 
 
 def look_at_data(

@@ -28,7 +28,7 @@ class PointGroup:
     points: tuple["PointStatus", ...]
 
 
-def named_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
+def match_points(known: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """The names that equal or match a pattern such as 'horovod-*', in the order of the study.
 
     Raises:
@@ -61,12 +61,12 @@ def selected(
             raise UserError(f"one of the states {', '.join(STATES)}", repr(state), "Choose one with --state.")
     names = {status.name for status in overview.points}
     if patterns:
-        names = set(named_points([status.name for status in overview.points], patterns))
+        names = set(match_points([status.name for status in overview.points], patterns))
     points = [status for status in overview.points if status.name in names]
     return replace(overview, points=[status for status in points if not states or status.state in states])
 
 
-def grouped(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
+def group_points(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
     """Group the points by their values on these axes, in the order of the study.
 
     Raises:
@@ -80,7 +80,7 @@ def grouped(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
     for status in overview.points:
         title = ", ".join(_value(status.point, axis) for axis in axes)
         groups.setdefault(title, []).append(status)
-    return [PointGroup(title, _counted(points), tuple(points)) for title, points in groups.items()]
+    return [PointGroup(title, _count_states(points), tuple(points)) for title, points in groups.items()]
 
 
 def all_but_seeds(overview: "Overview") -> list[str]:
@@ -99,7 +99,7 @@ def _value(point: "Point", axis: str) -> str:
     return f"seed {point.seed}" if axis == "seed" else f"{axis} = {point.swept.get(axis)}"
 
 
-def _counted(points: Iterable["PointStatus"]) -> dict[str, int]:
+def _count_states(points: Iterable["PointStatus"]) -> dict[str, int]:
     counts = Counter(status.state for status in points)
     return {state: counts[state] for state in STATES if counts[state]}
 
@@ -112,7 +112,7 @@ def status_record(overview: "Overview", orphans: "Sequence[Orphan]" = ()) -> dic
     """
     return {
         "schema": STATUS_SCHEMA,
-        "states": _counted(overview.points),
+        "states": _count_states(overview.points),
         "queue": {"asked": overview.asked or None, "error": overview.error or None},
         "orphans": [
             {"id": job.job, "queue": orphan.queue.name, "name": job.name, "state": job.state}

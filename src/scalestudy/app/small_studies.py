@@ -120,7 +120,7 @@ def train_options() -> Iterable[str]:
             name = f"{section}.{key}"
             if name not in HIDDEN:
                 meaning = " ".join((field.description or "").split())
-                yield f"--{key.replace('_', '-')}: {keys.described(name)}. {meaning}"
+                yield f"--{key.replace('_', '-')}: {keys.describe_key(name)}. {meaning}"
 
 
 def option_values(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -130,7 +130,7 @@ def option_values(arguments: Sequence[str]) -> dict[str, dict[str, Any]]:
         UserError: An option is not a key of a study file.
     """
     settings: dict[str, dict[str, Any]] = {}
-    for option, words in _grouped(arguments):
+    for option, words in _group(arguments):
         section, key, off = _key(option)
         _refuse_commas(option, f"{section}.{key}", words)
         text = "false" if off else " ".join(words) or "true"
@@ -159,7 +159,7 @@ def one_point_study(
     return study.model_copy(update={"name": f"{name}-{study.sweep.strategy[0]}-w{sweep['workers']}"})
 
 
-def _grouped(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
+def _group(arguments: Sequence[str]) -> list[tuple[str, list[str]]]:
     groups: list[tuple[str, list[str]]] = []
     for argument in arguments:
         if argument.startswith("--"):
@@ -178,7 +178,7 @@ def _refuse_commas(option: str, name: str, words: Sequence[str]) -> None:
         return
     numbers = words[0].split(",")
     with suppress(keys.WrongValue):
-        keys.checked(name, [int(number) for number in numbers])
+        keys.check_value(name, [int(number) for number in numbers])
         right = f"{option} {' '.join(numbers)}"
         raise UserError("numbers separated by spaces", f"{option} {words[0]}", f"Write {right}.")
 
@@ -204,7 +204,7 @@ def _value(section: str, key: str, word: str) -> Any:
     """Read the word as TOML if the key accepts that or if it is a number; otherwise return it as a string."""
     try:
         value = tomllib.loads(f"value = {word}")["value"]
-        keys.checked(f"{section}.{key}", value)
+        keys.check_value(f"{section}.{key}", value)
     except keys.WrongValue:
         return value if word[:1] in "-+.0123456789" else word
     except (ValueError, RecursionError):  # not TOML, or an integer with thousands of digits

@@ -10,8 +10,8 @@ from scalestudy.app.follow import Listener
 from scalestudy.app.prepare import (
     NotPreparedError,
     look_at_data,
-    prepared,
-    prepared_ahead,
+    prepare_ahead,
+    prepare_points,
     refuse_results_inside,
     with_task_data,
 )
@@ -91,7 +91,7 @@ class Survey:
             UserError: A data set cannot be prepared, or must be prepared in advance and is not.
         """
         fresh = [point for point in points if point.name not in self._ready]
-        find = prepared_ahead if self.launcher.detached else prepared
+        find = prepare_ahead if self.launcher.detached else prepare_points
         added = find(fresh, self._kind, self.request.base, self.study, listener)
         self._ready |= {point.name: point for point in added}
         return {point.name: self._ready[point.name] for point in points}

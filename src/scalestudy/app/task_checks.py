@@ -8,7 +8,7 @@ from typing import Any
 from scalestudy.app.follow import Listener
 from scalestudy.config.catalog import is_ours, task_file
 from scalestudy.config.file import Study
-from scalestudy.config.formula import called
+from scalestudy.config.formula import write_call
 from scalestudy.config.objectives import (
     METRICS,
     loss_terms,
@@ -76,7 +76,7 @@ def refuse_unusable(point: Point, study: Study, base: Path, *, classes: int | No
 
 
 def _metric_names(texts: Iterable[str]) -> list[str]:
-    return [metric_key(metric_term(text)) if called(text) in METRICS else text for text in texts]
+    return [metric_key(metric_term(text)) if write_call(text) in METRICS else text for text in texts]
 
 
 def fetch_weights(point: Point, prepared: str, listener: Listener, *, again: bool = False) -> None:

@@ -69,7 +69,7 @@ def verify(folder: Path, on_read: OnRead = lambda name: None) -> list[Verified]:
     checksum = study.record.study_text if study.record else None
     files = [
         Verified("study.json", study.word, study.why),
-        _compared(folder / "study.toml", "study.toml", checksum, on_read),
+        _compare(folder / "study.toml", "study.toml", checksum, on_read),
     ]
     for file in sorted([*folder.glob("*.json"), *folder.glob("diagnosis/*/diagnosis.json")]):
         if file.name != "study.json":  # only the features know the models of the others
@@ -115,7 +115,7 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
     except (OSError, ValueError) as error:
         yield Verified(f"{inside}/{CHECKSUMS}", "corrupt", f"{CHECKSUMS}: {error}")
     for name, checksum in checksums.items():
-        yield _compared(run.path / name, f"{inside}/{name}", checksum, on_read)
+        yield _compare(run.path / name, f"{inside}/{name}", checksum, on_read)
     records = RECORDS | {
         f"{part}/{file.name}": kind
         for part, kind in RANK_RECORDS.items()
@@ -131,7 +131,7 @@ def _run(run: RunFolder, folder: Path, on_read: OnRead) -> Iterator[Verified]:
         yield Verified(f"{inside}/{EPOCHS}", "corrupt" if wrong else "sound", "; ".join(wrong[:3]))
 
 
-def _compared(file: Path, name: str, checksum: str | None, on_read: OnRead) -> Verified:
+def _compare(file: Path, name: str, checksum: str | None, on_read: OnRead) -> Verified:
     """Compare a file with its checksum; None accepts any content."""
     on_read(file.name)
     try:
@@ -154,7 +154,7 @@ def _data(points: list[Point], on_read: OnRead) -> Iterator[Verified]:
             continue
         yield Verified(f"{folder}/meta.json", "sound")
         for name, checksum in prepared.arrays.items():
-            yield _compared(prepared.path / name, f"{folder}/{name}", checksum, on_read)
+            yield _compare(prepared.path / name, f"{folder}/{name}", checksum, on_read)
     for split in dict.fromkeys(names.split for names in files):
         try:
             Split.load(split)

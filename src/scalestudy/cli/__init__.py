@@ -16,7 +16,7 @@ from scalestudy.cli import (
 )
 from scalestudy.cli.help import OVERVIEW, CommandGroup, epilog
 from scalestudy.cli.options import option
-from scalestudy.util.errors import explained
+from scalestudy.util.errors import explain
 
 GROUPS = {
     "Study": ("demo", "init", "run", "submit", "train", "recipe", "status", "logs", "cancel"),
@@ -99,6 +99,6 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         from scalestudy.cli.printing import bug_of, print_error, usage_error
 
-        known = explained(error) or usage_error(error) or bug_of(error)
+        known = explain(error) or usage_error(error) or bug_of(error)
         print_error(known)
         sys.exit(known.exit_code)

@@ -108,7 +108,7 @@ def diagnose(
     takes the next larger point after the advised one, else the largest measured.
     """
     from scalestudy.cli.terminal_listener import Terminal
-    from scalestudy.features.diagnose.diagnosis_section import rendered, stored_diagnosis
+    from scalestudy.features.diagnose.diagnosis_section import render, stored_diagnosis
     from scalestudy.features.diagnose.rounds import diagnose as run_diagnosis
     from scalestudy.features.diagnose.rounds import plan
 
@@ -120,7 +120,7 @@ def diagnose(
         terminal.note(f"Oversubscribed: {planned.point.oversubscribed}; most of the loss comes from that.")
     diagnosis = run_diagnosis(planned, terminal, rounds=rounds, seconds=seconds)
     stored = stored_diagnosis(diagnosis, folder, planned.findings.rows)
-    print(rendered(stored, form, width=out().width), end="")
+    print(render(stored, form, width=out().width), end="")
 
 
 def proposal(

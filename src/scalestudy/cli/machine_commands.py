@@ -103,12 +103,12 @@ def _lines(report: "Report") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from scalestudy.features.check.check_files import merged
+    from scalestudy.features.check.check_files import merge
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("", "What", "Where", "Seen, and what to do"):
         table.add_column(name, overflow="fold", no_wrap=name in ("", "What"))
-    for line in merged(report.lines):
+    for line in merge(report.lines):
         seen = Text(line.seen)
         if line.action:
             seen.append(f"\n→ {line.action}", style=STYLES[line.status])
@@ -242,9 +242,9 @@ def init(
 @site_app.command("list")
 def show_all() -> None:
     """List your site profiles."""
-    from scalestudy.launch.queue.site_profile import known_sites, load_site, sites_folder
+    from scalestudy.launch.queue.site_profile import list_sites, load_site, sites_folder
 
-    names = known_sites()
+    names = list_sites()
     if not names:
         out().print(
             f"No site profile in {sites_folder()}. Write one with: scalestudy site init", markup=False

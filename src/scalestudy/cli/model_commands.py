@@ -320,7 +320,7 @@ def settings_of(
         settings, kind, built = study_data(Path(what), listener)
         return settings, kind, Path(what).parent, built
     try:
-        keys.checked("data.image_size", image_size)
+        keys.check_value("data.image_size", image_size)
     except keys.WrongValue as wrong:
         given = " ".join(map(str, image_size or ()))
         raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None

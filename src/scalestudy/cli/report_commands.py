@@ -138,14 +138,14 @@ def report(
 
 def _share(study: Path | None, file: Path, *, force: bool) -> None:
     from scalestudy.analysis.findings import read_study
-    from scalestudy.features.share import shared_study
+    from scalestudy.features.share import share_study
     from scalestudy.launch.study_status import study_status
     from scalestudy.util.files import write_named
 
     opened = open_study(study)
     refuse_target(file, [study], force=force)
     overview = study_status(opened)
-    shared = shared_study(opened, read_study(opened, overview=overview).runs, overview)
+    shared = share_study(opened, read_study(opened, overview=overview).runs, overview)
     with writing(file):
         write_named(file, shared.text())
     left_out = f"; left out: {', '.join(shared.withheld)}" if shared.withheld else ""

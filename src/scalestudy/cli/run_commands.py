@@ -92,11 +92,11 @@ def run(
         raise UserError(
             "--until decided with --budget and --seeds-at-most", "neither", "Add --until decided."
         )
-    code = conducted(request, resume, options, dry_run=dry_run, report=report, verbose=verbose, until=limits)
+    code = conduct(request, resume, options, dry_run=dry_run, report=report, verbose=verbose, until=limits)
     raise typer.Exit(code)
 
 
-def conducted(
+def conduct(
     request: "Request",
     resume: str,
     options: "Options | None" = None,
@@ -251,7 +251,7 @@ def train(
     target = folder or Path("studies") / study.name
     command = shlex.join(["scalestudy", *sys.argv[1:]])
     request = Request(study, study_toml(study), Path(), target)
-    raise typer.Exit(conducted(request, command, report=report))
+    raise typer.Exit(conduct(request, command, report=report))
 
 
 OPTION = re.compile(

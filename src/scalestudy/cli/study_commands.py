@@ -126,7 +126,7 @@ def status(
         print(json.dumps(status_record(chosen, orphans), indent=1))
         return
     if chosen.points or not overview.points:
-        console.print(shown(chosen, by or [], every=every or bool(states or points)))
+        console.print(render_overview(chosen, by or [], every=every or bool(states or points)))
     else:
         console.print(f"No point is {' or '.join(states or [])}.", markup=False)
     for orphan in orphans:
@@ -134,20 +134,20 @@ def status(
         console.print(words, style="yellow", markup=False)
 
 
-def shown(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":
+def render_overview(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":
     """The points, or groups of them, as a table."""
-    from scalestudy.app.selection import all_but_seeds, grouped
+    from scalestudy.app.selection import all_but_seeds, group_points
     from scalestudy.cli.points_table import groups_table, overview_table
 
     if by:
-        return groups_table(grouped(overview, by), overview)
+        return groups_table(group_points(overview, by), overview)
     if every or len(overview.points) <= MANY:
         return overview_table(overview, 2 * len(overview.points))
     for axes in (all_but_seeds(overview), ["strategy", "workers"]):
-        groups = grouped(overview, axes)
+        groups = group_points(overview, axes)
         if len(groups) <= MANY:
             return groups_table(groups, overview)
-    return groups_table(grouped(overview, ["strategy"]), overview)
+    return groups_table(group_points(overview, ["strategy"]), overview)
 
 
 def _print_verified(folder: Path, form: str) -> bool:
@@ -190,7 +190,7 @@ def logs(
     point that is running, else the one that ran last. Each line starts with its rank. Until a rank writes
     something, the job's own log is shown.
     """
-    from scalestudy.app.selection import named_points
+    from scalestudy.app.selection import match_points
     from scalestudy.launch.failures import log_files
     from scalestudy.launch.study_status import study_status
 
@@ -200,7 +200,7 @@ def logs(
         )
     opened = open_study(study)
     folder = opened.path
-    names = named_points([known.name for known in opened.points()], [point or "*"])
+    names = match_points([known.name for known in opened.points()], [point or "*"])
     run = _chosen_run(opened, names)
     if run is None:
         what = f"a run of {point or folder}"
@@ -264,11 +264,11 @@ def cancel(study: StudyArgument = None, points: PointsOption = None) -> None:
     Without --point it also cancels jobs of this folder that belong to no run, such as those of a study that
     was removed.
     """
-    from scalestudy.app.selection import named_points
+    from scalestudy.app.selection import match_points
     from scalestudy.launch.queue.queue_launcher import cancel_jobs
 
     opened = open_study(study)
-    names = named_points([point.name for point in opened.points()], points or [])
+    names = match_points([point.name for point in opened.points()], points or [])
     cancelled, orphans = cancel_jobs(opened, names)
     if not cancelled and not orphans:
         out().print("Nothing to cancel: no job is queued or running.")

@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from scalestudy.config.keys import PLAIN, WrongValue, checked, is_plain
+from scalestudy.config.keys import PLAIN, WrongValue, check_value, is_plain
 from scalestudy.config.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
 from scalestudy.plugins.engines import engine_names
 from scalestudy.util.errors import UserError
-from scalestudy.util.modules import EVERYTHING, bound_names, parsed, parsed_or_none
+from scalestudy.util.modules import EVERYTHING, bound_names, parse, parse_or_none
 from scalestudy.util.registry import Registry
 
 PREFIX = "keras:"
@@ -35,7 +35,7 @@ def applications() -> tuple[str, ...]:
     if spec is None or not spec.submodule_search_locations:
         return ()
     file = Path(next(iter(spec.submodule_search_locations)), "applications", "__init__.py")
-    tree = parsed_or_none(file)
+    tree = parse_or_none(file)
     names = {name for statement in (tree.body if tree else ()) for name in bound_names(statement)}
     return tuple(sorted(name for name in names if name[:1].isupper()))
 
@@ -163,8 +163,8 @@ def task_defaults(task: str) -> TaskDefaults:
         file,
         kind,
         source if isinstance(source, str) else None,
-        COMMON | _checked("train", {} if train is None else train, open_keys, file),
-        _checked("data", settings, DataSettings.model_fields, file),
+        COMMON | _check("train", {} if train is None else train, open_keys, file),
+        _check("data", settings, DataSettings.model_fields, file),
         text.reads,
         tuple(metrics)
         if isinstance(metrics, list) and all(isinstance(name, str) for name in metrics)
@@ -180,7 +180,7 @@ def _engine(name: Any, file: Path) -> str | None:
     raise _wrong_task_file(f"{expected} for engine", repr(name), file)
 
 
-def _checked(section: str, given: Any, known: Collection[str], file: Path) -> dict[str, Any]:
+def _check(section: str, given: Any, known: Collection[str], file: Path) -> dict[str, Any]:
     """Validate a section of a task file, each key as in the study file."""
     if not isinstance(given, dict):
         raise _wrong_task_file(f"{section} = {{…}}", repr(given), file)
@@ -189,7 +189,7 @@ def _checked(section: str, given: Any, known: Collection[str], file: Path) -> di
             expected = f"keys of [{section}] that tasks may set ({', '.join(known)}) in `{section}`"
             raise _wrong_task_file(expected, f"`{key}`", file)
         try:
-            checked(f"{section}.{key}", value)
+            check_value(f"{section}.{key}", value)
         except WrongValue as wrong:
             raise _wrong_task_file(f"{wrong} for {section}.{key}", repr(value), file) from None
     return given
@@ -224,7 +224,7 @@ def read_task_file(path: Path) -> TaskText:
     """
     values: dict[str, Any] = {}
     last: dict[str, ast.stmt] = {}
-    for statement in parsed(path, "a task file that can be imported").body:
+    for statement in parse(path, "a task file that can be imported").body:
         names = bound_names(statement)
         for name in NAMES if EVERYTHING in names else names & set(NAMES):
             values.pop(name, None)

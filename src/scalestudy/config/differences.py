@@ -82,16 +82,16 @@ def settings_of(study: Study) -> dict[str, Any]:
     data = study.data.model_copy(update={"source": source})
     sections = {"data": data, "train": study.brought.complete_train(study.train), "launch": study.launch}
     values = {name: model.model_dump(mode="json") for name, model in sections.items()}
-    return _dotted({"task": study.task} | values)
+    return _flatten({"task": study.task} | values)
 
 
 def _settings(point: Point) -> dict[str, Any]:
     values = point.identity() | point.terms.model_dump(mode="json", exclude={"oversubscribed"})
     del values["sources"]  # compared by `sources.changes`
-    return _dotted(values)
+    return _flatten(values)
 
 
-def _dotted(table: dict[str, Any]) -> dict[str, Any]:
+def _flatten(table: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in table.items():
         inner = value.items() if isinstance(value, dict) else ()

@@ -144,23 +144,23 @@ SWEPT = [key for key in SweepSettings.model_fields if key != "other"]
 
 def study_toml(study: Study) -> str:
     """Write a study as a study file, with the keys that differ from their defaults."""
-    lines = [toml_line("name", study.name), toml_line("task", _escaped(study.task))]
+    lines = [toml_line("name", study.name), toml_line("task", _escape(study.task))]
     lines += [toml_line("quality_margin", study.quality_margin.key)] if study.quality_margin else []
     if study.indifference_zone != INDIFFERENCE_ZONE:
         lines.append(toml_line("indifference_zone", study.indifference_zone))
     lines += ["", "[sweep]"]
     sweep = study.sweep.model_dump(mode="json")
     swept = {key: sweep[key] for key in SWEPT} | dict(study.sweep.other)
-    lines += [toml_line(key, _escaped(values)) for key, values in swept.items()]
+    lines += [toml_line(key, _escape(values)) for key, values in swept.items()]
     for section in SECTIONS:
         given = getattr(study, section).model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         if given:
-            lines += ["", f"[{section}]", *(toml_line(key, _escaped(value)) for key, value in given.items())]
+            lines += ["", f"[{section}]", *(toml_line(key, _escape(value)) for key, value in given.items())]
     return "\n".join(lines) + "\n"
 
 
-def _escaped(value: Any) -> Any:
+def _escape(value: Any) -> Any:
     # A study file expands $VARIABLES, so a literal dollar is doubled.
     if isinstance(value, list | tuple):
-        return [_escaped(item) for item in value]
+        return [_escape(item) for item in value]
     return value.replace("$", "$$") if isinstance(value, str) else value

@@ -81,7 +81,7 @@ Known = Mapping[str, Mapping[str, Range]]
 """Parameters by name, for each known loss, metric or operation."""
 
 
-def parsed_sum(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
+def parse_sum(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
     """Return the terms of `0.5*bce + dice`, with positive weights; `what` is a key of `EXAMPLES`.
 
     Raises:
@@ -89,12 +89,12 @@ def parsed_sum(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
     """
     node, terms = _expression(text, what), []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        terms.append(_weighted(node.right, known, what))
+        terms.append(_weigh(node.right, known, what))
         node = node.left
-    return (_weighted(node, known, what), *reversed(terms))
+    return (_weigh(node, known, what), *reversed(terms))
 
 
-def parsed_call(text: str, known: Known, what: str) -> FormulaTerm:
+def parse_call(text: str, known: Known, what: str) -> FormulaTerm:
     """Return the single term of `top_k(k=5)`; raises WrongFormula for other texts."""
     node = _expression(text, what)
     if isinstance(node, ast.BinOp):
@@ -102,7 +102,7 @@ def parsed_call(text: str, known: Known, what: str) -> FormulaTerm:
     return _term(node, known, what)
 
 
-def parsed_list(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
+def parse_list(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
     """Return the terms of `flip, rotate(15)`, whose parameters need no names.
 
     Raises:
@@ -114,7 +114,7 @@ def parsed_list(text: str, known: Known, what: str) -> tuple[FormulaTerm, ...]:
     return tuple(_term(element, known, what) for element in node.elts)
 
 
-def called(text: str) -> str:
+def write_call(text: str) -> str:
     """The first name in a text, known or not; "" if there is none."""
     match = re.search(r"[A-Za-z_]\w*", re.sub(r"\d[eE][-+]?\d", "", text), re.ASCII)
     return match[0] if match else ""
@@ -122,7 +122,7 @@ def called(text: str) -> str:
 
 def is_formula(text: str, known: Known) -> bool:
     """Whether a text is a formula, or one of the `known` names, rather than a name of Keras's."""
-    return called(text) in known or not text.replace("_", "").isalnum()
+    return write_call(text) in known or not text.replace("_", "").isalnum()
 
 
 def _expression(text: str, what: str) -> ast.expr:
@@ -134,7 +134,7 @@ def _expression(text: str, what: str) -> ast.expr:
         raise WrongFormula(EXAMPLES[what]) from None
 
 
-def _weighted(node: ast.expr, known: Known, what: str) -> FormulaTerm:
+def _weigh(node: ast.expr, known: Known, what: str) -> FormulaTerm:
     """A term, optionally with a factor before it."""
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
         return _term(node, known, what)
@@ -229,7 +229,7 @@ def operations_of(text: str) -> tuple[Operation, ...]:
     """
     if not text.strip():
         return ()
-    terms = parsed_list(text, KINDS, "operation")
+    terms = parse_list(text, KINDS, "operation")
     names = [term.name for term in terms]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:

@@ -73,7 +73,7 @@ def full_name(key: str) -> str | None:
     return f"{owners[0]}.{key}" if owners else None
 
 
-def checked(name: str, value: Any) -> Any:
+def check_value(name: str, value: Any) -> Any:
     """Validate a TOML value and return it in JSON types; "sweep.workers" accepts one item of that list.
 
     Raises:
@@ -86,13 +86,13 @@ def checked(name: str, value: Any) -> Any:
     except ValidationError as error:
         causes = [part["ctx"]["error"] for part in error.errors() if part["type"] == "value_error"]
         formula = next((cause for cause in causes if isinstance(cause, WrongFormula)), None)
-        raise formula or WrongValue(str(causes[0]) if causes else described(name)) from None
+        raise formula or WrongValue(str(causes[0]) if causes else describe_key(name)) from None
     except (TypeError, ValueError, RecursionError):  # not representable in JSON: a date, a huge number
-        raise WrongValue(described(name)) from None
+        raise WrongValue(describe_key(name)) from None
     return model.model_dump(mode="json")[key]
 
 
-def described(name: str) -> str:
+def describe_key(name: str) -> str:
     """Values that the key with this dotted name accepts, in words."""
     return wanted(_properties(name))
 
@@ -149,7 +149,7 @@ class UndefinedVariable(ValueError):
     """A text uses an environment variable that is not set; the message is the variable's name."""
 
 
-def expanded(text: str) -> str:
+def expand_range(text: str) -> str:
     """Replace a leading `~` and each `$NAME` or `${NAME}` in `text`; `$$` stands for `$`.
 
     Raises:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from scalestudy.config.formula import FormulaTerm, Range, WrongFormula, parsed_call, parsed_sum
+from scalestudy.config.formula import FormulaTerm, Range, WrongFormula, parse_call, parse_sum
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import Registry
 
@@ -46,12 +46,12 @@ MATRICES = ("confusion_matrix",)
 
 def loss_terms(text: str) -> tuple[FormulaTerm, ...]:
     """Parse a sum of losses; raises WrongFormula."""
-    return parsed_sum(text, LOSSES, "loss")
+    return parse_sum(text, LOSSES, "loss")
 
 
 def metric_term(text: str) -> FormulaTerm:
     """Parse a metric; raises WrongFormula."""
-    return parsed_call(text, METRICS, "metric")
+    return parse_call(text, METRICS, "metric")
 
 
 def metric_key(term: FormulaTerm) -> str:
@@ -99,13 +99,13 @@ def unweighted(loss: str, where: str = "") -> UserError:
     )
 
 
-def checked_loss(text: str) -> str:
+def check_loss(text: str) -> str:
     """Return the text if it is a sum of losses; raises WrongFormula otherwise."""
     loss_terms(text)
     return text
 
 
-def checked_metrics(texts: Sequence[str]) -> Sequence[str]:
+def check_metrics(texts: Sequence[str]) -> Sequence[str]:
     """Return the texts if all metrics differ and the first is one number; raises WrongFormula otherwise."""
     terms = [metric_term(text) for text in texts]
     names = [metric_key(term) for term in terms]
@@ -160,22 +160,22 @@ _LOSSES = """
 """
 
 
-def _squeezed(name: str) -> str:
+def _squeeze(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", re.sub(r"_\d+$", "", name.lower()))
 
 
 _TABLE = (
-    {_squeezed(name): Sense("higher", bounded=True, whole=1.0) for name in _SHARES.split()}
-    | {_squeezed(name): Sense("higher", bounded=False, whole=1.0) for name in _SIGNED.split()}
-    | {_squeezed(name): Sense("higher", bounded=False) for name in _GAINS.split()}
-    | {_squeezed(name): Sense("lower", bounded=True, whole=1.0) for name in _ERRORS.split()}
-    | {_squeezed(name): Sense("lower", bounded=False) for name in _LOSSES.split()}
+    {_squeeze(name): Sense("higher", bounded=True, whole=1.0) for name in _SHARES.split()}
+    | {_squeeze(name): Sense("higher", bounded=False, whole=1.0) for name in _SIGNED.split()}
+    | {_squeeze(name): Sense("higher", bounded=False) for name in _GAINS.split()}
+    | {_squeeze(name): Sense("lower", bounded=True, whole=1.0) for name in _ERRORS.split()}
+    | {_squeeze(name): Sense("lower", bounded=False) for name in _LOSSES.split()}
 )
 
 
 def known(name: str) -> Sense:
     """Look up a metric in any spelling: `MeanIoU`, `mean_io_u`, `mean_io_u_1`; else `UNKNOWN`."""
-    return _TABLE.get(_squeezed(name), UNKNOWN)
+    return _TABLE.get(_squeeze(name), UNKNOWN)
 
 
 def gain(change: float, better: Better) -> float:

@@ -23,7 +23,7 @@ from scalestudy.plugins.engines import (
     engine_names,
     engine_of_imports,
     engine_traits,
-    imported_engines,
+    find_engines,
     label_of,
 )
 from scalestudy.plugins.strategies import Traits, named, of_engine, swept_names, traits
@@ -111,7 +111,7 @@ class _Parser:
     def _sweep(self, table: dict[str, Any]) -> dict[str, Any]:
         lists: dict[str, Any] = {}
         other: dict[str, list[Any]] = {}
-        for written, given in _flattened(table):
+        for written, given in _flatten(table):
             at = f"sweep.{written}"
             if written in keys.SWEEP_KEYS:
                 lists[written] = self._list(at, given, at)
@@ -155,7 +155,7 @@ class _Parser:
         if name == "launch.hosts" and isinstance(value, str) and value:
             value = self._absolute(value)
         try:
-            return keys.checked(name, value)
+            return keys.check_value(name, value)
         except keys.WrongValue as wrong:
             self._wrong(f"{wrong} for {label}", value, at, wrong.action or _repair(name, value))
 
@@ -173,7 +173,7 @@ class _Parser:
         if not keys.is_plain(value):
             self._wrong(f"{keys.PLAIN} for {name}", value, at, "Correct the text.")
         try:
-            return keys.expanded(value)
+            return keys.expand_range(value)
         except keys.UndefinedVariable as undefined:
             expected = f"the environment variable {undefined}, which {name} uses, to be set"
             action = f"Run `export {undefined}=...` first, or write the value itself ($$ for a literal $)."
@@ -222,7 +222,7 @@ class _Parser:
         """
         task, needed, others = brought.task, brought.engine, "another task"
         if needed is None:
-            found = imported_engines(brought.file)
+            found = find_engines(brought.file)
             needed = engine_of_imports(found, {})
             if not engines:
                 self._refuse_two_engines(task, found, words)
@@ -312,10 +312,10 @@ class _Parser:
         raise UserError(expected, f"{seen}{self.place.at(at, at.rpartition('.')[0])}", action)
 
 
-def _flattened(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         if isinstance(value, dict) and value:
-            yield from _flattened(value, f"{prefix}{key}.")
+            yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
 
@@ -323,7 +323,7 @@ def _flattened(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 def _is_value(name: str, given: Any) -> bool:
     """Whether a list is a single value of the key, such as a pair for image_size."""
     try:
-        keys.checked(name, given)
+        keys.check_value(name, given)
     except keys.WrongValue:
         return False
     return True
@@ -364,6 +364,6 @@ def _repair(name: str, value: Any) -> str:
     words = keys.choices(name)
     if isinstance(value, str) and not words and re.fullmatch(r"[-+0-9.e_]+|true|false", value):
         return f"Write {value} without quotes."
-    if isinstance(value, list) and not name.startswith("sweep.") and "a list" not in keys.described(name):
+    if isinstance(value, list) and not name.startswith("sweep.") and "a list" not in keys.describe_key(name):
         return f"Set one value; to try several, write {name} under [sweep]."
     return _did_you_mean(value, words, f"Correct the value. {_INIT}")

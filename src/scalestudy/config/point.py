@@ -237,7 +237,7 @@ class Averages(NamedTuple):
     epsilon: float
 
 
-def scaled_averages(averages: Averages, kappa: float) -> Averages:
+def scale_averages(averages: Averages, kappa: float) -> Averages:
     """Return the averages for `kappa` reference batches, so that they span as many samples as before.
 
     A sample's weight falls by β over a reference batch, so by β^κ over κ of them (Marek et al. 2025,

@@ -18,9 +18,9 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from scalestudy.config.formula import checked_augmentation
-from scalestudy.config.objectives import checked_loss, checked_metrics
+from scalestudy.config.objectives import check_loss, check_metrics
 from scalestudy.plugins.engines import engine_names
-from scalestudy.plugins.strategies import accepted_names, swept_names, working_names
+from scalestudy.plugins.strategies import list_names, swept_names, working_names
 from scalestudy.util.registry import Registry
 from scalestudy.util.units import bytes_of
 
@@ -60,7 +60,7 @@ EngineName = Annotated[str, OneOf(engine_names)]
 """Name of an engine."""
 Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy of a point."""
-StrategyWord = Annotated[str, OneOf(accepted_names)]
+StrategyWord = Annotated[str, OneOf(list_names)]
 """A strategy as named in a study file: "single" is a strategy of each engine."""
 Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work; "native" is not, since it stands for one of several."""
@@ -92,13 +92,13 @@ def _as_tuple(given: object) -> object:
 
 Loss = Annotated[
     str,
-    AfterValidator(checked_loss),
+    AfterValidator(check_loss),
     Field(json_schema_extra={"wanted": 'a sum of losses such as "0.5*bce + dice"'}),
 ]
 Metrics = Annotated[
     tuple[str, ...],
     BeforeValidator(_as_tuple),
-    AfterValidator(checked_metrics),
+    AfterValidator(check_metrics),
     Field(min_length=1, json_schema_extra={"wanted": 'a list of metrics such as ["f1", "top_k(k=5)"]'}),
 ]
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]

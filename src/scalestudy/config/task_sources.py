@@ -21,7 +21,7 @@ from scalestudy.config.catalog import has_name
 from scalestudy.config.point import Point
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import append_line, contents
-from scalestudy.util.modules import imported_modules, parsed_or_none
+from scalestudy.util.modules import find_imports, parse_or_none
 
 FOLDER = "sources"
 """Folder in a study's folder with a copy of each source of its runs."""
@@ -96,11 +96,11 @@ def _with_imports(file: Path) -> dict[str, Path]:
     todo = [(file.name, file, "")]
     while todo:
         name, path, package = todo.pop()
-        tree = parsed_or_none(path)
+        tree = parse_or_none(path)
         if name in found or not path.is_file():
             continue
         found[name] = path
-        for module in imported_modules(tree, package) if tree else ():
+        for module in find_imports(tree, package) if tree else ():
             todo += _local(module, file.parent)
     return found
 
@@ -144,7 +144,7 @@ def _is_installed(place: Path) -> bool:
 
 def _comparable(file: Path) -> bytes:
     """Return the same bytes for files that compute the same, under every version of Python."""
-    tree = parsed_or_none(file)
+    tree = parse_or_none(file)
     return contents(file) if tree is None else repr(_plain(_without_docstrings(tree))).encode()
 
 
@@ -169,7 +169,7 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
 
 def _first_difference(before: Path, now: Path) -> str:
     """Return ': "line" is now "other line"' for the first code that differs; "" if it cannot be compared."""
-    trees = parsed_or_none(before), parsed_or_none(now)
+    trees = parse_or_none(before), parse_or_none(now)
     if None in trees:
         return ""
     old, new = (ast.unparse(_without_docstrings(tree)).splitlines() for tree in trees if tree)

@@ -11,7 +11,7 @@ from typing import Any
 
 import tomli_w
 
-from scalestudy.util.errors import UserError, explained
+from scalestudy.util.errors import UserError, explain
 from scalestudy.util.files import contents
 
 _HEADER = re.compile(r"""\s*\[\[?([\w"' .-]+)\]""")
@@ -132,7 +132,7 @@ def read_text(path: Path) -> str:
         action = "Name the .toml file; `status` and `report` take folders."
         raise UserError("a study file", f"{path}, which is a folder", action) from None
     except OSError as error:
-        raise explained(error) or error from None
+        raise explain(error) or error from None
     except ValueError as error:
         raise UserError("a readable text file (UTF-8)", f"{path}: {error}", "Save it as UTF-8.") from None
 

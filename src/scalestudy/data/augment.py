@@ -30,14 +30,14 @@ def uniforms(seed: int, epoch: int, rows: Indices, count: int) -> npt.NDArray[np
     number generators", 2014): seed, epoch and row twice, then the index of each number once.
     """
     with np.errstate(over="ignore"):
-        key = _mixed(_mixed(np.array([seed], np.uint64) * _GOLDEN + np.uint64(1)) + np.uint64(epoch))
-        streams = _mixed(_mixed(key + rows.astype(np.uint64)))
+        key = _mix(_mix(np.array([seed], np.uint64) * _GOLDEN + np.uint64(1)) + np.uint64(epoch))
+        streams = _mix(_mix(key + rows.astype(np.uint64)))
         counters = (np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN)[None]
-        words = _mixed(streams[:, None] + counters)
+        words = _mix(streams[:, None] + counters)
     return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
-def _mixed(words: Words) -> Words:
+def _mix(words: Words) -> Words:
     words = (words ^ (words >> np.uint64(30))) * _FIRST
     words = (words ^ (words >> np.uint64(27))) * _SECOND
     mixed: Words = words ^ (words >> np.uint64(31))
@@ -218,7 +218,7 @@ def whole(matrix: Floats, size: Size) -> bool:
     return square and not matrix[:, 2].any() and bool(np.isin(matrix[:, :2], (-1.0, 0.0, 1.0)).all())
 
 
-def turned(pixels: Array, matrix: Floats) -> Array:
+def rotate(pixels: Array, matrix: Floats) -> Array:
     """Rotate and flip pixels [H, W, ...] by a matrix that is `whole`, without interpolation."""
     if matrix[0, 0] == 0:  # rows become columns
         pixels = pixels.swapaxes(0, 1)
@@ -239,14 +239,13 @@ def sampled(image: Array, at: Floats) -> npt.NDArray[np.float32]:
 def nearest(mask: Array, at: Floats) -> Array:
     """Sample a mask [H, W] at the nearest pixels; halfway between two, at the one with even index."""
     rows, columns = (
-        mirrored(np.rint(index).astype(np.int64), length)
-        for index, length in zip(at, mask.shape, strict=True)
+        reflect(np.rint(index).astype(np.int64), length) for index, length in zip(at, mask.shape, strict=True)
     )
     taken: Array = mask.reshape(-1).take(rows * mask.shape[1] + columns)
     return taken
 
 
-def mirrored(index: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
+def reflect(index: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
     """Reflect indices into 0..length-1 about the centers of the first and the last pixel."""
     if length == 1:
         return np.zeros_like(index)
@@ -295,9 +294,9 @@ def apply(image: Array, masks: Sequence[Array], index: int, what: Parameters, sc
     light = what.contrast is not None or what.brightness is not None or what.noise is not None
     pixels: npt.NDArray[np.float32] | None = None
     if displacement is None and matrix is not None and whole(matrix, size):
-        image[:] = turned(image, matrix).copy()
+        image[:] = rotate(image, matrix).copy()
         for mask in masks:
-            mask[:] = turned(mask, matrix).copy()
+            mask[:] = rotate(mask, matrix).copy()
     elif displacement is not None or matrix is not None:
         at = coordinates(matrix, displacement, size)
         pixels = sampled(image, at)

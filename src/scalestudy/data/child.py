@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from scalestudy.hardware.own_process import end_with
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
-from scalestudy.util.tracebacks import located_error
+from scalestudy.util.tracebacks import locate_error
 
 KEY = "scalestudy"
 """A line {KEY: {...}} is a message."""
@@ -98,7 +98,7 @@ def answer(
         message = {"expected": error.expected, "received": error.received, "action": error.action}
         message |= {"code": error.exit_code}
     except (Exception, SystemExit) as error:
-        message = {"expected": expected, "received": located_error(error), "action": action_of(error)}
+        message = {"expected": expected, "received": locate_error(error), "action": action_of(error)}
     say(message)
     os._exit(2 if "expected" in message else 0)
 

@@ -38,7 +38,7 @@ class Fold:
         return f"fold{self.index}of{self.of}"
 
 
-def held_out(prepared: Prepared, rows: Indices, validation: float | Fold | None, seed: int) -> Indices:
+def hold_out(prepared: Prepared, rows: Indices, validation: float | Fold | None, seed: int) -> Indices:
     """Return the rows to validate on, sorted: at least one, and not all of `rows`.
 
     Args:
@@ -289,11 +289,11 @@ def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
                 "Give a share such as `validation = 0.2`, or add a folder val/.",
             )
     rows = np.setdiff1d(np.arange(prepared.count, dtype=np.int64), test)
-    held = held_out(prepared, rows, validation, seed)
+    held = hold_out(prepared, rows, validation, seed)
     return _whole(prepared, Split(np.setdiff1d(rows, held), held, test))
 
 
-def stored_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
+def read_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     """Return the split with these parameters from the prepared folder; make and store it the first time.
 
     Raises:

@@ -130,7 +130,7 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> i
     for size, repeats in zip(errand["sizes"], errand["repeats"], strict=True):
         if any_rank(group, size > errand["largest"] or too_slow(seconds, *repeats)):
             break
-        seconds = timed(trial, group, size, *repeats, device=device)
+        seconds = time_calls(trial, group, size, *repeats, device=device)
         tell(step="timed", bytes=size, seconds=seconds)
     prove(trial, group, placement, device)
     tell(step="done")
@@ -165,7 +165,7 @@ def any_rank(group: Group, yes: bool) -> bool:
     return bool(group.host_sum(np.array([int(yes)], np.int64))[0])
 
 
-def timed(
+def time_calls(
     trial: ExchangeTrial, group: Group, size: int, calls: int, sums: int, *, device: str = "cpu"
 ) -> float:
     """Return the seconds of one sum of `size` bytes of float32: median over `calls` of `sums` chained sums.

@@ -12,7 +12,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Point
 from scalestudy.plugins.strategies import traits
 from scalestudy.util.errors import UserError
-from scalestudy.util.registry import loaded
+from scalestudy.util.registry import load
 
 
 class Group:
@@ -158,7 +158,7 @@ def join(
     The engine must be set up before, because devices and threads are fixed once a process computes. `device`
     is "cpu" or "gpu". `communication` is "auto", "ring" or "nccl", if the strategy has a choice.
     """
-    joined: Joined = loaded(traits(name).join)(
+    joined: Joined = load(traits(name).join)(
         placement, workers=workers, device=device, communication=communication
     )
     return joined
@@ -213,7 +213,7 @@ def in_halves(work: Sequence[int]) -> Buckets:
     return tuple(half for half in halves if half)
 
 
-def summed(
+def sum_gradients(
     gradients: Sequence[Any], buckets: Buckets, all_reduce: Callable[[list[Any]], Sequence[Any]]
 ) -> list[Any]:
     """All-reduce gradients one bucket at a time and return them in their original order."""

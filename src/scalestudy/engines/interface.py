@@ -16,7 +16,7 @@ from scalestudy.engines.group import Joined
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.store.model_record import ModelRecord
-from scalestudy.util.registry import loaded
+from scalestudy.util.registry import load
 
 
 class Engine(Protocol):
@@ -337,5 +337,5 @@ class Trainer(Protocol):
 
 def engine_of(name: str) -> Engine:
     """Return the engine of this name, imported at its first use."""
-    engine: Engine = loaded(engine_traits(name).implementation)
+    engine: Engine = load(engine_traits(name).implementation)
     return engine

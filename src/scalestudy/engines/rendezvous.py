@@ -58,7 +58,7 @@ def meeting_address(placement: Placement, *, ipv6: bool = True) -> str:
     return addresses[0] if len(addresses) == 1 else ANY[max(map(_version, addresses))]
 
 
-def known_address(placement: Placement) -> str:
+def find_address(placement: Placement) -> str:
     """Return rank 0's address without waiting for rank 0: from interfaces on its host, else from its name.
 
     Raises:

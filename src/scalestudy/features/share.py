@@ -46,7 +46,7 @@ _SOURCE = re.compile(r"digits|indents(:\d+)?|keras:\w+")
 _VERSION = re.compile(r"[\w.+!-]{1,60}")
 
 
-def shared_study(folder: StudyFolder, runs: Sequence[Run], overview: Overview) -> SharedStudy:
+def share_study(folder: StudyFolder, runs: Sequence[Run], overview: Overview) -> SharedStudy:
     """Return a study without names.
 
     Raises:
@@ -167,10 +167,10 @@ def _columns(run: Run, names: Mapping[str, str]) -> dict[str, Any]:
         name: epoch_values(run.epochs, name) for name in EpochRecord.model_fields if name != "validation"
     }
     metrics = {new: epoch_values(run.epochs, "validation", old) for old, new in names.items()}
-    return _recorded(plain) | {"validation": _recorded(metrics)}
+    return _record(plain) | {"validation": _record(metrics)}
 
 
-def _recorded(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
+def _record(columns: Mapping[str, list[Any]]) -> dict[str, Any]:
     return {name: values for name, values in columns.items() if any(value is not None for value in values)}
 
 

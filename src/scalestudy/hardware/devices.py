@@ -171,7 +171,7 @@ def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
 
     A GPU with MIG is replaced by its first instance, the only one that CUDA shows.
     """
-    return resolved(*_named(environment))
+    return resolve(*_named(environment))
 
 
 def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
@@ -181,7 +181,7 @@ def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
     """
     names, every = _named(environment)
     lendable: dict[str, Gpu] = {}
-    for name, gpu in zip(names, resolved(names, every), strict=False):
+    for name, gpu in zip(names, resolve(names, every), strict=False):
         whole = next((other for other in every if gpu in (other.instances or ())), None)
         parts = (gpu,) if whole is None or name.startswith("MIG-") else whole.instances or ()
         lendable |= {part.uuid or name: part for part in parts}
@@ -205,10 +205,10 @@ def visible_uuids(environment: Mapping[str, str]) -> list[str]:
 def read_gpus() -> list[Gpu]:
     """Return all GPUs that this process may open, regardless of its variables; none without a driver."""
     nvml = library()
-    return [] if nvml is None else [gpu for gpu, _ in opened(nvml)]
+    return [] if nvml is None else [gpu for gpu, _ in open_devices(nvml)]
 
 
-def opened(nvml: Library) -> list[tuple[Gpu, Handle]]:
+def open_devices(nvml: Library) -> list[tuple[Gpu, Handle]]:
     """Return all GPUs that can be opened, with their NVML handles. GPUs that fail are skipped."""
     gpus: list[tuple[Gpu, Handle]] = []
     index = 0
@@ -288,7 +288,7 @@ def named(environment: Mapping[str, str]) -> list[str] | None:
     return None if value is None else [name.strip() for name in value.split(",")]
 
 
-def resolved(names: Sequence[str], gpus: Sequence[Gpu]) -> list[Gpu]:
+def resolve(names: Sequence[str], gpus: Sequence[Gpu]) -> list[Gpu]:
     """Return the GPUs that CUDA shows for these names: those before the first unknown or repeated one.
 
     Names are indices by PCI address, UUIDs, or unique prefixes of UUIDs.

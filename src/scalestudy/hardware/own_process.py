@@ -42,12 +42,12 @@ def oom_kills() -> int | None:
     files = [folder / name for folder in _cgroups() for name in ("memory.events", "memory.oom_control")]
     for file in (*files, Path("/proc/vmstat")):
         with contextlib.suppress(OSError):
-            if (count := counted_oom_kills(file.read_text())) is not None:
+            if (count := count_oom_kills(file.read_text())) is not None:
                 return count
     return None
 
 
-def counted_oom_kills(text: str) -> int | None:
+def count_oom_kills(text: str) -> int | None:
     """Return the number after `oom_kill` in a list of counts from the kernel; None without one."""
     for line in text.splitlines():
         match line.split():

@@ -35,7 +35,7 @@ class PageLocking:
     """
 
     def __init__(self, library: Callable[[], Any] | None = None) -> None:
-        self._find = library or loaded_runtime
+        self._find = library or load_runtime
         self._library: Any = None
         self._given_up = False
         self._turn = threading.Lock()  # each device has a reader thread
@@ -63,7 +63,7 @@ class PageLocking:
         return block
 
 
-def loaded_runtime() -> ctypes.CDLL:
+def load_runtime() -> ctypes.CDLL:
     """Return the CUDA runtime that an engine has loaded into this process.
 
     Raises:

@@ -224,7 +224,7 @@ def is_here(host: str) -> bool:
     return host in ("localhost", own, own.partition(".")[0])
 
 
-def connected(
+def connect(
     held: contextlib.ExitStack, requests: Sequence[tuple[str, HostRequest]]
 ) -> list[tuple[Connection, HostFacts | RunError]]:
     """Connect to hosts until `held` exits; return each connection and its host's facts, or the error."""

@@ -21,7 +21,7 @@ from scalestudy.launch.host_connection import (
     HostProcesses,
     HostRequest,
     WorkersStart,
-    connected,
+    connect,
     is_here,
     passed_on,
 )
@@ -152,7 +152,7 @@ class Hosts:
 
 
 @functools.cache
-def reached(hosts: tuple[Listed, ...]) -> Hosts:
+def reach(hosts: tuple[Listed, ...]) -> Hosts:
     """Ask all hosts what they have, once in this process.
 
     Raises:
@@ -160,7 +160,7 @@ def reached(hosts: tuple[Listed, ...]) -> Hosts:
     """
     with contextlib.ExitStack() as held:
         facts = []
-        for _, answer in connected(held, [(host.name, HostRequest()) for host in hosts]):
+        for _, answer in connect(held, [(host.name, HostRequest()) for host in hosts]):
             if isinstance(answer, RunError):
                 raise UserError(answer.expected, answer.received, answer.action)
             facts.append(answer)
@@ -215,21 +215,21 @@ class HostsLauncher(LocalLauncher):
         yield from ()
         files = point.needed_files()
         paths = (str(folder.path.absolute() / "study.json"), files.prepared, files.split)
-        return reserved(held, point, paths)
+        return reserve_devices(held, point, paths)
 
 
-def reserved(held: contextlib.ExitStack, point: Point, paths: Sequence[str]) -> Held:
+def reserve_devices(held: contextlib.ExitStack, point: Point, paths: Sequence[str]) -> Held:
     """Connect to the hosts of a point and reserve cores and GPUs there, until `held` exits.
 
     Raises:
         RunError: If a host does not answer, does not see these paths, or others hold its GPUs.
     """
-    hosts = reached(listed(point.launch.hosts))
+    hosts = reach(listed(point.launch.hosts))
     blocks = hosts.ranks(point)
     requests = [(host, _request(point, hosts, ranks, tuple(paths))) for host, ranks in blocks]
     starts: list[tuple[Connection, tuple[int, ...]]] = []
     names: list[str] = []
-    for (connection, answer), (host, ranks) in zip(connected(held, requests), blocks, strict=True):
+    for (connection, answer), (host, ranks) in zip(connect(held, requests), blocks, strict=True):
         facts = _usable(host, answer)
         starts.append((connection, ranks))
         names += [address_of(host, facts)] * len(ranks)
@@ -294,7 +294,7 @@ def address_of(host: str, facts: HostFacts) -> str:
 
 def hosts_of(study: Study) -> Hosts:
     """Return the hosts of a study, all of which have answered; see `reached`."""
-    return reached(listed(study.launch.hosts, study.place.of("launch.hosts", "launch.on")))
+    return reach(listed(study.launch.hosts, study.place.of("launch.hosts", "launch.on")))
 
 
 HOSTS = HostsLauncher()

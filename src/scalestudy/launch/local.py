@@ -19,7 +19,7 @@ from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.failures import deciding, failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.launcher import Moved, Note, Options, Overview, Step, UnrecordedFailure
-from scalestudy.launch.reserve import granted, reserved_gpus
+from scalestudy.launch.reserve import grant, reserve_gpus
 from scalestudy.launch.supervise import cause_of_code
 from scalestudy.launch.worker_processes import (
     POLL,
@@ -160,8 +160,8 @@ Hold = Callable[[contextlib.ExitStack, StudyFolder, Point], Generator[Note, None
 
 def hold_here(held: contextlib.ExitStack, folder: StudyFolder, point: Point) -> Generator[Note, None, Held]:
     """Reserve GPUs, cores and ports of this machine; notes are yielded while other studies hold the GPUs."""
-    gpus = yield from reserved_gpus(held, point)
-    own, port, cpus, environment = held.enter_context(granted(point, gpus))
+    gpus = yield from reserve_gpus(held, point)
+    own, port, cpus, environment = held.enter_context(grant(point, gpus))
     watched = [] if gpus else cpus or machine_cores.granted()
 
     def processes(run: RunFolder) -> ProcessGroup:

@@ -127,7 +127,7 @@ TRY_EVERY = 0.5
 """Seconds between two attempts to reserve GPUs."""
 
 
-def reserved_gpus(held: contextlib.ExitStack, point: Point) -> Generator[Note, None, list[str]]:
+def reserve_gpus(held: contextlib.ExitStack, point: Point) -> Generator[Note, None, list[str]]:
     """Reserve a point's GPUs until `held` exits and return their UUIDs; none if it computes on CPUs.
 
     While other runs hold too many GPUs, it waits, and yields a note whenever the set of these GPUs changes.
@@ -160,7 +160,7 @@ def usable_gpus(count: int) -> list[Gpu]:
 
 def await_gpus(held: contextlib.ExitStack, point: Point, on_note: Callable[[str], object]) -> list[str]:
     """Reserve GPUs as `reserved_gpus` does; `on_note` is called with its notes."""
-    steps = reserved_gpus(held, point)
+    steps = reserve_gpus(held, point)
     while True:
         try:
             on_note(next(steps).text)
@@ -223,7 +223,7 @@ def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> It
 
 
 @contextlib.contextmanager
-def granted(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
+def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
     """Reserve resources; yield the point (perhaps oversubscribed), its first port, cores and variables."""
     on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
     shown = devices.showing(gpus) | assignment(gpus) if gpus else {}

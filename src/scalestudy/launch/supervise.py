@@ -28,7 +28,7 @@ from pydantic import ValidationError
 from scalestudy.hardware.own_process import end_with, full_for, oom_kills
 from scalestudy.store.records import Cause
 from scalestudy.store.run_folder import RunFolder
-from scalestudy.util.errors import RunError, ScalestudyError, escaped
+from scalestudy.util.errors import RunError, ScalestudyError, escape
 from scalestudy.util.files import spare_space
 from scalestudy.util.tracebacks import crashed_at, error_text, raised_at, user_frame
 
@@ -39,7 +39,7 @@ OTHERS = (signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 DONE = b"done\n"
 
 
-def supervised(run: RunFolder, rank: int, work: Callable[[], int], stops: Collection[int] = STOPS) -> int:
+def supervise(run: RunFolder, rank: int, work: Callable[[], int], stops: Collection[int] = STOPS) -> int:
     """Run `work` in a child process. Parent and child both return from here, each with its exit code.
 
     If the child is suspended, or ends before its work is done, `causes/RANK.json` is written. A signal that
@@ -133,7 +133,7 @@ def cause_of(rank: int, error: BaseException) -> Cause:
         rank,
         exit_code=code,
         kind="sys.exit" if isinstance(error, SystemExit) else "exception",
-        words=escaped(str(error)) if ours else error_text(error) + full_for(error),
+        words=escape(str(error)) if ours else error_text(error) + full_for(error),
         frame="" if ours else user_frame(raised_at(error.__traceback__)),
     )
 
@@ -206,14 +206,14 @@ def _temporary_folder() -> Iterator[str]:
     prefix = f"scalestudy-worker-{os.uname().nodename}-"  # other nodes may not see the lock
     with contextlib.suppress(OSError):
         for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
-            with contextlib.suppress(OSError), _locked(path, fcntl.LOCK_NB):
+            with contextlib.suppress(OSError), _lock(path, fcntl.LOCK_NB):
                 shutil.rmtree(path, ignore_errors=True)
     with contextlib.ExitStack() as held:
         try:
             while True:
                 folder = Path(tempfile.mkdtemp(prefix=prefix))
                 with contextlib.suppress(OSError):  # a file system without locks, where nothing is removed
-                    held.enter_context(_locked(folder))
+                    held.enter_context(_lock(folder))
                 if folder.exists():  # else another worker removed it before it was locked
                     break
         except OSError:  # a full disk: the worker reports it if it matters
@@ -227,7 +227,7 @@ def _temporary_folder() -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, flags: int = 0) -> Iterator[None]:
+def _lock(folder: Path, flags: int = 0) -> Iterator[None]:
     """Hold the lock of a folder; raises OSError if it is another user's or cannot be locked."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

@@ -131,14 +131,14 @@ class StepTimes:
         )
         last = self._epochs[-1] if self._epochs else None
         if last is not None and last.epochs[1] - last.epochs[0] + 1 < self._stride:
-            self._epochs[-1] = _joined(last, own)
+            self._epochs[-1] = _join(last, own)
         else:
             self._epochs.append(own)
         if len(self._epochs) > MOST:
             self._stride *= 2
             pairs = zip(self._epochs[::2], self._epochs[1::2], strict=False)
             rest = self._epochs[-1:] if len(self._epochs) % 2 else []
-            self._epochs = [_joined(first, second) for first, second in pairs] + rest
+            self._epochs = [_join(first, second) for first, second in pairs] + rest
         self._begin()
 
     def record(self) -> StepRecord:
@@ -156,7 +156,7 @@ class StepTimes:
         self._seconds = self._waited = self._longest = 0.0
 
 
-def _joined(first: EpochSteps, second: EpochSteps) -> EpochSteps:
+def _join(first: EpochSteps, second: EpochSteps) -> EpochSteps:
     return EpochSteps(
         epochs=(first.epochs[0], second.epochs[1]),
         calls=first.calls + second.calls,

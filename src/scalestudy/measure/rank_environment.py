@@ -71,7 +71,7 @@ def rank_record(
         peak_flops=stated_peak(os.environ),
         environment_id=environment_id(),
         environment_name=environment_name(),
-        environment=recorded_variables(os.environ),
+        environment=record_variables(os.environ),
         unmeasured=dict(unmeasured),
         library_folders_dropped=[each for each in os.environ.get(DROPPED, "").split(os.pathsep) if each],
     )
@@ -86,7 +86,7 @@ def stated_peak(environment: Mapping[str, str]) -> float | None:
     return value if 0 < value < math.inf else None
 
 
-def recorded_variables(variables: Mapping[str, str]) -> dict[str, str]:
+def record_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return those of `VARIABLES` and of the engines' variables that are set, by name."""
     of_engines = {name for engine in engine_names() for name in engine_traits(engine).variables}
     return {name: variables[name] for name in sorted({*VARIABLES, *of_engines}) if name in variables}

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from scalestudy.plugins.strategies import ENGINES, Rendezvous, Role, Traits
 from scalestudy.util.errors import UserError
-from scalestudy.util.modules import imported_modules, parsed_or_none
+from scalestudy.util.modules import find_imports, parse_or_none
 from scalestudy.util.registry import Registry
 
 
@@ -277,7 +277,7 @@ def engine_of_script(file: Path, variables: Mapping[str, str] = os.environ) -> E
     A file that also imports Keras or the default engine's framework belongs to the default engine, unless
     KERAS_BACKEND names the other engine.
     """
-    return engine_traits(engine_of_imports(imported_engines(file), variables))
+    return engine_traits(engine_of_imports(find_engines(file), variables))
 
 
 def engine_of_imports(found: list[str], variables: Mapping[str, str]) -> str:
@@ -287,9 +287,9 @@ def engine_of_imports(found: list[str], variables: Mapping[str, str]) -> str:
     return others[0] if alone else DEFAULT
 
 
-def imported_engines(file: Path) -> list[str]:
+def find_engines(file: Path) -> list[str]:
     """The engines whose modules a file imports; Keras is of the default one."""
-    imported = imported_packages(file)
+    imported = find_packages(file)
     packages = {name for needed in engine_traits(DEFAULT).requirements for name in needed.packages}
     return [
         name
@@ -298,10 +298,10 @@ def imported_engines(file: Path) -> list[str]:
     ]
 
 
-def imported_packages(file: Path) -> set[str]:
+def find_packages(file: Path) -> set[str]:
     """Top-level names of all modules that a file imports anywhere; empty if it is not valid Python."""
-    tree = parsed_or_none(file)
-    return {name.partition(".")[0] for name in imported_modules(tree)} if tree else set()
+    tree = parse_or_none(file)
+    return {name.partition(".")[0] for name in find_imports(tree)} if tree else set()
 
 
 def label_of(name: str) -> str:

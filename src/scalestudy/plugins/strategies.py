@@ -146,7 +146,7 @@ def swept_names() -> list[str]:
     return REGISTRY.names()
 
 
-def accepted_names() -> list[str]:
+def list_names() -> list[str]:
     """All words for strategies in a study file: names, then common names that are not also names."""
     rows = REGISTRY.items()
     return list(filter(None, dict.fromkeys([row.name for row in rows] + [row.common_name for row in rows])))

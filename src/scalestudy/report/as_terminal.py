@@ -67,12 +67,12 @@ def print_blocks(blocks: Sequence[Block], console: Console) -> None:
     for block in on_paper(blocks):
         match block:
             case Paragraph(text):
-                console.print("", wrapped(text, console), sep="\n")
+                console.print("", wrap(text, console), sep="\n")
             case Items(items, ordered):
                 console.print()
                 for number, item in enumerate(items, start=1):
                     mark = f"{number}. " if ordered else "- "
-                    console.print(wrapped(mark + item, console, " " * len(mark)))
+                    console.print(wrap(mark + item, console, " " * len(mark)))
             case Table():
                 console.print()
                 _print_table(block, console)
@@ -86,16 +86,16 @@ def print_blocks(blocks: Sequence[Block], console: Console) -> None:
 
 def _print_table(table: Table, console: Console) -> None:
     if table.caption:
-        console.print(wrapped(table.caption, console))
+        console.print(wrap(table.caption, console))
     shown = table.first(MOST_ROWS)
     laid, dropped = laid_table(shown, console)
     console.print(laid)
     if dropped:
-        console.print(wrapped(f"Columns that need more width: {', '.join(dropped)}.", console))
+        console.print(wrap(f"Columns that need more width: {', '.join(dropped)}.", console))
     if left := len(table.rows) - len(shown.rows):
-        console.print(wrapped(f"{left:,} more rows are not printed.", console))
+        console.print(wrap(f"{left:,} more rows are not printed.", console))
     for number, note in enumerate(table.footnotes, start=1):
-        console.print(wrapped(f"[{number}] {note}", console))
+        console.print(wrap(f"[{number}] {note}", console))
 
 
 def laid_table(table: Table, console: Console, *, brief: bool = False) -> tuple[RichTable, list[str]]:
@@ -140,7 +140,7 @@ def _written(cell: str | Cell, below: bool) -> str:
     return str(cell)
 
 
-def wrapped(text: str, console: Console, hanging: str = "", style: str = "") -> Text:
+def wrap(text: str, console: Console, hanging: str = "", style: str = "") -> Text:
     """Wrap text to the terminal's width without breaking words."""
     lines = fill(
         text,

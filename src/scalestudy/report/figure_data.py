@@ -133,7 +133,7 @@ def rounded(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def downsampled(values: Sequence[int], most: int, keep: Collection[int] = ()) -> list[int]:
+def downsample(values: Sequence[int], most: int, keep: Collection[int] = ()) -> list[int]:
     """At most `most` (2 or more) of these positive numbers, sorted: the ends, `keep`, others evenly by ratio.
 
     All of `keep` are returned, even if these are more than `most`.

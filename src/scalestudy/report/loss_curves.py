@@ -9,7 +9,7 @@ from typing import Any
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Run, epoch_values
 from scalestudy.report.figure import COLOURS, HEIGHT, WIDTH, Figure, data, figure, ramp, tooltip
-from scalestudy.report.figure_data import MOST_PANELS, Records, downsampled, rounded, series_name
+from scalestudy.report.figure_data import MOST_PANELS, Records, downsample, rounded, series_name
 from scalestudy.report.number_format import time_unit
 
 MOST_EPOCHS = 60
@@ -46,7 +46,7 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
     keys = [key for key, runs in groups.items() if any(run.epochs for run in runs)]
     shown = list(dict.fromkeys(map(series_name, keys)))[:MOST_PANELS]
     choice = findings.advice.choice
-    counts = downsampled([key.workers for key in keys], MOST_COUNTS, {choice.workers} if choice else ())
+    counts = downsample([key.workers for key in keys], MOST_COUNTS, {choice.workers} if choice else ())
     rows = [key for key in keys if series_name(key) in shown and key.workers in counts]
     ends = [
         epoch_values(run.epochs, "elapsed_training_seconds")[-1]

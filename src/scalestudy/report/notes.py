@@ -8,7 +8,7 @@ from scalestudy.analysis.measures import engines_of
 from scalestudy.analysis.quality import MARGIN, OF_ERROR
 from scalestudy.analysis.runs import Run, direction_label, key_of_run, metric_label
 from scalestudy.config.point import REPEATS
-from scalestudy.measure.rank_environment import recorded_variables
+from scalestudy.measure.rank_environment import record_variables
 from scalestudy.plugins.engines import label_of, package_labels
 from scalestudy.plugins.strategies import is_synchronous, is_timed
 from scalestudy.report.document import Table, headings_of
@@ -256,7 +256,7 @@ def environments(runs: Sequence[Run]) -> list[tuple[str, str]]:
     for rank in ranks:
         for name, value in _facts(rank):
             facts.setdefault(name, {}).update({value: None} if value else {})
-        for name, value in recorded_variables(rank.environment).items():
+        for name, value in record_variables(rank.environment).items():
             variables.setdefault(name, {})[value] = None
     listed = [(name, "; ".join(values)) for name, values in facts.items() if values]
     settings = ", ".join(f"{name}={_either(list(values))}" for name, values in sorted(variables.items()))

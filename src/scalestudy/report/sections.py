@@ -50,7 +50,7 @@ def _share(value: float) -> str:
 
 
 def _watt_hours(value: float) -> str:
-    return units.scaled(value, "Wh") if value >= 1 else units.scaled(1000 * value, "mWh")
+    return units.format_scaled(value, "Wh") if value >= 1 else units.format_scaled(1000 * value, "mWh")
 
 
 TAKEN = (
@@ -61,9 +61,11 @@ TAKEN = (
     CostColumn(Heading("CPUs", "% busy", "CPU %"), "cpu_percent", _percent),
     CostColumn(Heading("GPU memory", "peak", "GPU mem"), "gpu_memory_bytes", units.size),
     CostColumn(Heading("Host memory", "peak of a process", "memory"), "peak_memory_bytes", units.size),
-    CostColumn(Heading("FLOP", "per sample", "FLOP"), "flops_per_sample", lambda v: units.scaled(v, "FLOP")),
     CostColumn(
-        Heading("FLOP/s", "reached", "FLOP/s"), "flops_per_second", lambda v: units.scaled(v, "FLOP/s")
+        Heading("FLOP", "per sample", "FLOP"), "flops_per_sample", lambda v: units.format_scaled(v, "FLOP")
+    ),
+    CostColumn(
+        Heading("FLOP/s", "reached", "FLOP/s"), "flops_per_second", lambda v: units.format_scaled(v, "FLOP/s")
     ),
     CostColumn(Heading("MFU", "% of peak", "MFU %"), "mfu", _share),
 )

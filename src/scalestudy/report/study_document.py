@@ -42,7 +42,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scalestudy.report.as_terminal import console_of, laid_table, print_blocks, wrapped
+from scalestudy.report.as_terminal import console_of, laid_table, print_blocks, wrap
 
 
 def report_document(findings: Findings, study_link: str = "..", *, drawn: bool = True) -> Document:
@@ -220,7 +220,7 @@ def _brief(findings: Findings, console: Console) -> list[Text | Table]:
     """
 
     def text(words: str, style: str = "") -> Text:
-        return wrapped(words, console, "  ", style)
+        return wrap(words, console, "  ", style)
 
     def height(*parts: Text | Table) -> int:
         return sum(len(console.render_lines(part, pad=False)) for part in parts)
@@ -271,7 +271,7 @@ def _brief_table(findings: Findings, console: Console, most: int) -> list[Text |
     left = len(rows) - len(places)
     more = [Text(f"{left:,} more {'rows' if left > 1 else 'row'}: --verbose, or the page.")] * bool(left)
     laid, dropped = laid_table(table, console, brief=True)
-    narrow = [wrapped(f"Columns that need more width: {', '.join(dropped)}.", console)] * bool(dropped)
+    narrow = [wrap(f"Columns that need more width: {', '.join(dropped)}.", console)] * bool(dropped)
     return [laid, *more, *narrow]
 
 

@@ -6,7 +6,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.figure import COLOURS, HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
-from scalestudy.report.figure_data import Records, bar, downsampled, ends, labels, rounded
+from scalestudy.report.figure_data import Records, bar, downsample, ends, labels, rounded
 from scalestudy.report.number_format import cost_unit, time_unit
 
 NAME = "time-and-cost"
@@ -232,5 +232,5 @@ def _some_rows(findings: Findings) -> list[Key]:
         return keys
     series = len({(key.strategy, key.variant) for key in keys})
     advised = {findings.advice.choice.workers} if findings.advice.choice else set()
-    counts = downsampled([key.workers for key in keys], max(2, MOST_ROWS // series), advised)
+    counts = downsample([key.workers for key in keys], max(2, MOST_ROWS // series), advised)
     return [key for key in keys if key.workers in counts][:MOST_ROWS]

@@ -79,7 +79,7 @@ def _templates() -> "jinja2.Environment":
     )
     templates.filters |= {
         "data_uri": data_uri,
-        "marked": _marked,
+        "marked": _mark_up,
         "anchor": anchor,
         "kind": lambda block: type(block).__name__,
     }
@@ -97,7 +97,7 @@ def _once(form: str) -> Callable[[str], str]:
     return numbered
 
 
-def _marked(text: str) -> "Markup":
+def _mark_up(text: str) -> "Markup":
     from markupsafe import Markup, escape
 
     return Markup("").join(

@@ -18,7 +18,7 @@ from scalestudy.config.catalog import PREFIX, applications
 from scalestudy.config.settings import ResolvedTrain
 from scalestudy.tasks.task import DataInfo
 from scalestudy.util.errors import UserError
-from scalestudy.util.tracebacks import located_error
+from scalestudy.util.tracebacks import locate_error
 
 kind = "classes"
 train = {
@@ -139,10 +139,10 @@ def backbone(name: str, shape: tuple[int, ...], weights: str | None) -> keras.Mo
         model.name = PRETRAINED  # not as an argument: EfficientNetV2 would look for blocks of that name
         return model
     except Exception as error:
-        raise _explained(name, shape, source, error) from error
+        raise _explain(name, shape, source, error) from error
 
 
-def _explained(name: str, shape: tuple[int, ...], source: str | None, error: Exception) -> UserError:
+def _explain(name: str, shape: tuple[int, ...], source: str | None, error: Exception) -> UserError:
     url = re.search(r"https?://[^\s,;]+", str(error))
     if source == IMAGENET and url:
         address = url[0].rstrip(":.")
@@ -150,18 +150,18 @@ def _explained(name: str, shape: tuple[int, ...], source: str | None, error: Exc
         return UserError(
             f"the ImageNet weights of {name} in {home / 'models' / address.rpartition('/')[2]}, as Keras "
             "publishes them",
-            error.received if isinstance(error, UserError) else located_error(error),
+            error.received if isinstance(error, UserError) else locate_error(error),
             f"Run `scalestudy data prepare STUDY` where there is a network, or fetch {address} and put it"
             ' there; train.weights = "PATH" takes a file anywhere, and "none" trains from scratch.',
         )
     if source is not None and "input_shape" not in str(error) and "nput size" not in str(error):
         return UserError(
             f"weights of {name} without its top layers",
-            f"{source}: {located_error(error)}",
+            f"{source}: {locate_error(error)}",
             "Use the file of exactly this model. Keras's files without the top layers end with _notop.h5.",
         )
     return UserError(
         f"images that {name} accepts",
-        f"{shape[0]} x {shape[1]} pixels: {located_error(error)}",
+        f"{shape[0]} x {shape[1]} pixels: {locate_error(error)}",
         "Choose a larger image_size under [data].",
     )

@@ -56,7 +56,7 @@ def probabilities(outputs: Any) -> Any:
     return keras.ops.concatenate([1 - outputs, outputs], axis=-1) if outputs.shape[-1] == 1 else outputs
 
 
-def widened(outputs: Any) -> Any:
+def widen(outputs: Any) -> Any:
     """Convert 16-bit outputs and the logits attached to them to float32; return others unchanged."""
     ops = keras.ops
     if keras.backend.standardize_dtype(outputs.dtype) not in ("float16", "bfloat16"):
@@ -111,7 +111,7 @@ def cross_entropy(data: DataInfo, *, label_smoothing: float = 0.0) -> Loss:
 
     def losses(targets: Any, outputs: Any) -> Any:
         targets, valid = split_ignored(targets, data.ignore)
-        return _averaged(data, targets, valid, _entropies(data, targets, outputs, label_smoothing))
+        return _average(data, targets, valid, _entropies(data, targets, outputs, label_smoothing))
 
     return losses
 
@@ -127,7 +127,7 @@ def focal(data: DataInfo, *, gamma: float = 2.0) -> Loss:
         targets, valid = split_ignored(targets, data.ignore)
         entropies = _entropies(data, targets, outputs, 0.0)
         wrong = ops.maximum(-ops.expm1(-entropies), TINY)  # 1 − p_t, accurate for small values
-        return _averaged(data, targets, valid, wrong**gamma * entropies)
+        return _average(data, targets, valid, wrong**gamma * entropies)
 
     return losses
 
@@ -185,7 +185,7 @@ def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
 
 def _entropies(data: DataInfo, targets: Any, outputs: Any, smoothing: float) -> Any:
     """Return the cross-entropy of each label, shape [B, ...]."""
-    ops, outputs = keras.ops, widened(outputs)
+    ops, outputs = keras.ops, widen(outputs)
     if outputs.shape[-1] == 1:
         true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
         return keras.losses.binary_crossentropy(true, outputs, label_smoothing=smoothing)
@@ -195,7 +195,7 @@ def _entropies(data: DataInfo, targets: Any, outputs: Any, smoothing: float) -> 
     return keras.losses.categorical_crossentropy(true, outputs, label_smoothing=smoothing)
 
 
-def _averaged(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
+def _average(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
     """Return the mean of each sample's losses over its valid labels; 0 without any."""
     ops = keras.ops
     if data.class_weights is not None:
@@ -209,7 +209,7 @@ def _averaged(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
 
 def _index(data: DataInfo, targets: Any, outputs: Any, alpha: float, beta: float, smooth: float) -> Any:
     """Return the Tversky index of each sample and class, shape [B, classes] or [B, 1]."""
-    ops, outputs = keras.ops, widened(outputs)
+    ops, outputs = keras.ops, widen(outputs)
     targets, valid = split_ignored(targets, data.ignore)
     single = outputs.shape[-1] == 1
     true = ops.expand_dims(targets, -1) if single else is_of(targets, data.classes)

@@ -14,10 +14,10 @@ from scalestudy.config.settings import ResolvedTrain, TrainSettings
 from scalestudy.data.samples import Column
 from scalestudy.tasks.task import DataInfo, Task, is_module, names_of, symbolic_outputs
 from scalestudy.tasks.task_file import import_file
-from scalestudy.tasks.task_loss import of_data_alone, refuse_unknown_loss, required, resolved_loss, task_loss
+from scalestudy.tasks.task_loss import of_data_alone, refuse_unknown_loss, required, resolve_loss, task_loss
 from scalestudy.tasks.task_metrics import (
+    make_metric,
     metrics_of,
-    named_metric,
     refuse_unknown_metrics,
     sees_raw,
     task_metrics,
@@ -105,7 +105,7 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         given_loss = _needed(module, "loss")
         loss, weights = task_loss(given_loss, module, model, outputs, data)
     else:
-        loss, weights = resolved_loss(model, train.loss, data, "train.loss"), []
+        loss, weights = resolve_loss(model, train.loss, data, "train.loss"), []
     looks_at: dict[str, str] = {}
     if train.metrics is None:
         given = _needed(module, "metrics")
@@ -117,7 +117,7 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     else:
         terms = [metric_term(text) for text in train.metrics]
         metrics, senses = metrics_of(
-            {metric_key(term): named_metric(term, data) for term in terms}, {}, "train.metrics"
+            {metric_key(term): make_metric(term, data) for term in terms}, {}, "train.metrics"
         )
     callbacks = getattr(module, "callbacks", [])
     return Task(

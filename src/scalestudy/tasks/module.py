@@ -13,7 +13,7 @@ from scalestudy.data.samples import Column, Described, map_columns
 from scalestudy.tasks.label_losses import LOGITS
 from scalestudy.tasks.task_file import remedy
 from scalestudy.util.errors import UserError
-from scalestudy.util.tracebacks import located_error
+from scalestudy.util.tracebacks import locate_error
 
 HALF = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 OWN_AXES = {"masks": 3, "classes": 1}
@@ -115,8 +115,8 @@ class ModuleModel:
         except Exception as error:  # raised by the user's classes
             raise UserError(
                 f"model(inputs) of {file} to accept samples of the data",
-                located_error(error),
-                remedy(error, f"Correct the module. {_received(inputs, kind)}"),
+                locate_error(error),
+                remedy(error, f"Correct the module. {_describe(inputs, kind)}"),
             ) from error
         if kind != "custom":  # after the first batch, which gives lazy modules their shapes
             self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -316,7 +316,7 @@ class ModuleModel:
         return given.movedim(-1, 1) if self.kind != "custom" else given
 
 
-def _received(inputs: Described, kind: str) -> str:
+def _describe(inputs: Described, kind: str) -> str:
     """Say what `forward` receives."""
     if isinstance(inputs, Mapping):
         names = ", ".join(f"inputs[{name!r}]" for name in inputs)

@@ -29,7 +29,7 @@ from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.tasks.task_file import FETCHED_WITHIN, import_file, limit_time, remedy
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import without_unused
-from scalestudy.util.registry import loaded
+from scalestudy.util.registry import load
 from scalestudy.util.tracebacks import Frame, user_frame
 
 HEART = Heartbeat()
@@ -253,7 +253,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     outputs = forward(task, prepared, path)
     notes = notes_on(module, task, prepared, outputs)
     notes += note_on_weights(lambda: task_of(module_of(path), data, resolved).model, path)
-    try_task(loaded(engine.implementation), task, prepared, outputs, path)
+    try_task(load(engine.implementation), task, prepared, outputs, path)
     return {"notes": notes}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from scalestudy.util.errors import UserError
-from scalestudy.util.tracebacks import located_error
+from scalestudy.util.tracebacks import locate_error
 
 WITHIN = "SCALESTUDY_ANSWER_WITHIN"
 """Environment variable: time limit in seconds for the task file's own code."""
@@ -57,7 +57,7 @@ def import_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         raise UserError(
-            f"a task file that can be imported: {path}", located_error(error), remedy(error)
+            f"a task file that can be imported: {path}", locate_error(error), remedy(error)
         ) from error
     finally:
         sys.path.remove(str(path.parent))

@@ -41,20 +41,18 @@ def task_loss(
         _build(loss, model, data)
         # Pass on `given`, not `resolved`: a function of the data may use the class weights itself.
         whole = loss if isinstance(loss, keras.Loss | keras.layers.Layer) else given
-        return resolved_loss(model, whole, data, file), _variables_of([loss], file)
+        return resolve_loss(model, whole, data, file), _variables_of([loss], file)
     refuse_unknown(resolved, outputs, "outputs, for losses,", file)
     if isinstance(data.targets, Mapping):
         refuse_unknown(resolved, data.targets, "targets, for losses,", file)
     weights = getattr(module, "loss_weights", {})
     refuse_unknown(weights, resolved, "losses, for loss_weights,", file)
     instances = {name: _instance(loss) for name, loss in resolved.items()}
-    losses = {
-        name: resolved_loss(model, loss, data.of_output(name), file) for name, loss in instances.items()
-    }
-    return summed(losses, weights, outputs), _variables_of(instances.values(), file)
+    losses = {name: resolve_loss(model, loss, data.of_output(name), file) for name, loss in instances.items()}
+    return sum_losses(losses, weights, outputs), _variables_of(instances.values(), file)
 
 
-def resolved_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
+def resolve_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
     """Return the loss by `loss_of` for a Keras model, or by `module_loss` for a PyTorch module."""
     _refuse_swapped(given, where)
     if isinstance(model, keras.Model):
@@ -88,7 +86,7 @@ def refuse_unknown_loss(given: Any, where: str) -> None:
             refuse_no_loss(loss, where)
 
 
-def summed(losses: Mapping[str, Loss], weights: Mapping[str, float], names: list[str]) -> Loss:
+def sum_losses(losses: Mapping[str, Loss], weights: Mapping[str, float], names: list[str]) -> Loss:
     """Return the weighted sum of the outputs' losses for each sample; the default weight is 1."""
 
     def of_samples(targets: Any, outputs: Any) -> Any:

@@ -84,7 +84,7 @@ OF_NUMBERS = {"mae": Mae, "rmse": Rmse, "r2": R2}
 """Metrics for numbers, by their names in task files."""
 
 
-def named_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
+def make_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
     """Create the metric of a term for this data.
 
     Raises:
@@ -145,7 +145,7 @@ def metrics_of(
             repr(declared),
             f'Write it as {example}, or "lower".',
         )
-    metrics = {name: _resolved(metric, file) for name, metric in named.items()}
+    metrics = {name: _resolve(metric, file) for name, metric in named.items()}
     if hasattr(metrics[quality], "matrix"):
         raise UserError(
             "a first metric that is a single number, since it is the quality",
@@ -179,7 +179,7 @@ def refuse_unknown_metrics(given: Any, file: str) -> None:
         for metric in given.values() if isinstance(given, dict) else given:
             refuse_unknown_metrics(metric, file)
     elif isinstance(given, str):
-        _term(given, file) if is_formula(given, METRICS) else _resolved(given, file)
+        _term(given, file) if is_formula(given, METRICS) else _resolve(given, file)
 
 
 def sense_of(metric: Any) -> Sense:
@@ -213,7 +213,7 @@ def _with_ours(given: Any, data: DataInfo, file: Any) -> Any:
     keras_own = not isinstance(given, str) or (given == "accuracy" and data.kind != "masks")
     if keras_own or not is_formula(given, METRICS):
         return given
-    return named_metric(_term(given, file), data)
+    return make_metric(_term(given, file), data)
 
 
 def _term(text: str, file: Any) -> FormulaTerm:
@@ -231,7 +231,7 @@ def _by_name(given: Any) -> dict[Any, Any]:
     return {getattr(one, "name", None) or getattr(one, "__name__", None) or str(one): one for one in metrics}
 
 
-def _resolved(given: Any, file: Any) -> Any:
+def _resolve(given: Any, file: Any) -> Any:
     """Resolve a name or a class to a metric or a function."""
     if given == "accuracy":
         return keras.metrics.SparseCategoricalAccuracy(name="accuracy")

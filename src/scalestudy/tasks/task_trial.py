@@ -20,7 +20,7 @@ from scalestudy.tasks.task import Task, by_name
 from scalestudy.tasks.task_file import remedy
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.files import contents
-from scalestudy.util.tracebacks import located_error
+from scalestudy.util.tracebacks import locate_error
 
 NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be converted", "Tensor.__array__")
 """Parts of the errors of TensorFlow and Keras when a NumPy function receives a symbolic tensor."""
@@ -41,7 +41,7 @@ def forward(task: Task, prepared: Prepared, file: str) -> Any:
         UserError: If the model fails on them. It names the line if the error was raised in the task file.
     """
     inputs, _ = two_samples(prepared)
-    with _explained(f"model(inputs) of {file} to take samples of the data", inputs):
+    with _explain(f"model(inputs) of {file} to take samples of the data", inputs):
         return task.model(inputs, training=False)
 
 
@@ -76,7 +76,7 @@ def try_task(engine: Any, task: Task, prepared: Prepared, outputs: Any, file: st
     """
     inputs, targets = two_samples(prepared)
     _try_gradients(engine, task, inputs, targets, file)
-    with _explained(f"the loss of {file} to fit targets and outputs", targets, outputs):
+    with _explain(f"the loss of {file} to fit targets and outputs", targets, outputs):
         # Also (0, 2) as a slice: Keras attaches the logits to the outputs of a softmax, but not to slices.
         losses, first, last = (
             _array(task.loss(*_rows((targets, outputs), *rows))) for rows in ((0, 2), (0, 1), (1, 2))
@@ -88,7 +88,7 @@ def try_task(engine: Any, task: Task, prepared: Prepared, outputs: Any, file: st
             "Take means over all axes but the first. A loss over pairs cannot be split between workers.",
         )
     for name, metric in task.metrics.items():
-        with _explained(f"the metric {name!r} of {file} to fit targets and outputs", targets, outputs):
+        with _explain(f"the metric {name!r} of {file} to fit targets and outputs", targets, outputs):
             _refuse_other_sums(name, metric, task.seen_by(name, targets, outputs), file)
 
 
@@ -268,7 +268,7 @@ def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str
     def change(gradients: list[Any]) -> None:
         if task.gradients is None:
             return
-        with _explained(f"gradients(gradients, variables) of {file} to work"):
+        with _explain(f"gradients(gradients, variables) of {file} to work"):
             changed = list(task.gradients(gradients, task.trained) or ())
         if [tuple(one.shape) for one in gradients] != [tuple(one.shape) for one in changed]:
             other = len(changed) != len(gradients)
@@ -278,7 +278,7 @@ def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str
                 "Return one for each variable, in their order.",
             )
 
-    with _explained(f"a step of {file} to be computed", inputs, targets):
+    with _explain(f"a step of {file} to be computed", inputs, targets):
         trial = engine.try_step(compute, task.trained, change)
     if trial.stray is not None:
         raise UserError(
@@ -306,11 +306,11 @@ def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str
 
 def _training_losses(task: Task, inputs: Any, targets: Any, file: str) -> Any:
     if task.training_losses is not None:
-        with _explained(f"training_losses of {file} to work on samples", inputs, targets):
+        with _explain(f"training_losses of {file} to work on samples", inputs, targets):
             return task.training_losses(task.model, task.loss, inputs, targets)
-    with _explained(f"model(inputs) of {file} to take samples of the data", inputs):
+    with _explain(f"model(inputs) of {file} to take samples of the data", inputs):
         outputs = task.model(inputs, training=True)
-    with _explained(f"the loss of {file} to fit targets and outputs", targets, outputs):
+    with _explain(f"the loss of {file} to fit targets and outputs", targets, outputs):
         return task.loss(targets, outputs)
 
 
@@ -355,7 +355,7 @@ def _rows(structure: Any, start: int, stop: int) -> Any:
 
 
 @contextmanager
-def _explained(expected: str, *given: Any) -> Iterator[None]:
+def _explain(expected: str, *given: Any) -> Iterator[None]:
     """Turn an error raised inside into a UserError with the line of the user's file and the shapes given."""
     try:
         yield
@@ -369,7 +369,7 @@ def _explained(expected: str, *given: Any) -> Iterator[None]:
             action = f"A function of the file is called with (targets, outputs). {action}"
         action, shapes = remedy(error, action), ", ".join(map(_shapes, given))
         raise UserError(
-            expected, located_error(error) + (f", with {shapes}" if shapes else ""), action
+            expected, locate_error(error) + (f", with {shapes}" if shapes else ""), action
         ) from error
 
 

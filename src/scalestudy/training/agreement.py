@@ -80,7 +80,7 @@ class CallbackDecisions:
             self._trainer.share()
 
 
-def gathered(trainer: Trainer, group: Group) -> list[NDArray[Any]]:
+def gather(trainer: Trainer, group: Group) -> list[NDArray[Any]]:
     """Gather the values of all variables on every rank.
 
     Returns:
@@ -91,7 +91,7 @@ def gathered(trainer: Trainer, group: Group) -> list[NDArray[Any]]:
     return [*common, *group.gather(own)]
 
 
-def scattered(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) -> Values:
+def scatter(values: Sequence[NDArray[Any]], trainer: Trainer, group: Group) -> Values:
     """Return this process's part of what `gathered` returned, possibly in another process."""
     common = sum(not variable.own for variable in trainer.variables)
     mine = [np.split(rows, group.size)[group.rank] for rows in values[common:]]

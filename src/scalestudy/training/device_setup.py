@@ -38,7 +38,7 @@ class OwnPart:
     engine: Engine | None = None
 
 
-def joined_workers(part: OwnPart) -> tuple[Engine, Joined]:
+def join_workers(part: OwnPart) -> tuple[Engine, Joined]:
     """Set up the engine on this process's cores and GPUs, join the other workers, and return both."""
     point, clock, device = part.point, part.clock, part.device
     with clock.phase("framework"), without_unused(engine_traits(point.engine).unused):

@@ -28,14 +28,14 @@ from scalestudy.store.records import EpochRecord, Progress
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import gallery
 from scalestudy.training.checkpoint import Keeper, StoppedError
-from scalestudy.training.device_setup import OwnPart, joined_workers, refuse_shared_gpus, set_up
+from scalestudy.training.device_setup import OwnPart, join_workers, refuse_shared_gpus, set_up
 from scalestudy.training.reading import readers
 from scalestudy.training.run_results import BestKeeper, model_record_of, result_of, save_model, try_saving
 from scalestudy.training.session import Moment, Position, Session
-from scalestudy.training.set_evaluation import Chance, Measured, measured_chance
+from scalestudy.training.set_evaluation import Chance, Measured, measure_chance
 from scalestudy.util.errors import RunError
 from scalestudy.util.modules import without_unused
-from scalestudy.util.registry import loaded
+from scalestudy.util.registry import load
 
 PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""
@@ -136,7 +136,7 @@ def run(part: OwnPart) -> None:
         RunError: If the engine lists other GPUs than this process was given, or if the workers' weights
             differ at the end.
     """
-    run_joined(part, *joined_workers(part))
+    run_joined(part, *join_workers(part))
 
 
 def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
@@ -165,7 +165,7 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
     if group.rank == 0:
         forget_the_last_process(folder, clock)
         reporter = Reporter(folder, session, keeper.found())
-    chance = _tried(folder, session)
+    chance = _try(folder, session)
     if reporter:
         reporter.phase("compile")
     session.compile()
@@ -179,7 +179,7 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
     group.close()
 
 
-def _tried(folder: RunFolder, session: Session) -> Chance:
+def _try(folder: RunFolder, session: Session) -> Chance:
     """Try saving and the metrics on rank 0 before training, so that they do not fail after it.
 
     Every rank enters the same phases, so that the progress marks of all ranks stay comparable.
@@ -191,7 +191,7 @@ def _tried(folder: RunFolder, session: Session) -> Chance:
             try_saving(folder, session.trainer)
     with session.clock.phase("evaluation"):
         if first:
-            chance = measured_chance(session.trainer, session.prepared, session.split.validation)
+            chance = measure_chance(session.trainer, session.prepared, session.split.validation)
     return chance
 
 
@@ -309,7 +309,7 @@ def _coordinate(part: OwnPart) -> None:
         while len([sign for sign in folder.signs() if sign.phase == SERVING]) < part.placement.size - 1:
             _refuse_lost(folder)
             time.sleep(LOOK_EVERY)
-    engine, joined = joined_workers(part)
+    engine, joined = join_workers(part)
     folder.joined.touch()
     changed, plain = readers(point, prepared)
     joined.replicas.remote = RemoteRows(
@@ -336,7 +336,7 @@ def _serve(part: OwnPart) -> None:
     with clock.phase("framework"), without_unused(traits.unused):
         engine = part.engine or engine_of(point.engine)
         set_up(engine, point, threads=threads, device=part.device, gpus=part.gpus)
-        loaded(point.traits.serve)(placement, read, threads=threads)
+        load(point.traits.serve)(placement, read, threads=threads)
     devices, build = engine.devices(part.device), engine.build_record()
     folder.write_rank(
         rank_record(placement, traits, threads=threads, devices=devices, build=build, unmeasured={})

@@ -23,10 +23,10 @@ from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock, StepTimes
 from scalestudy.measure.utilisation import Usage, Utilisation
 from scalestudy.store.records import EpochRecord
-from scalestudy.training.agreement import CallbackDecisions, digests, gathered, scattered
+from scalestudy.training.agreement import CallbackDecisions, digests, gather, scatter
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
-from scalestudy.training.set_evaluation import Measured, measure, statistics_samples, summed
+from scalestudy.training.set_evaluation import Measured, measure, statistics_samples, sum_over_workers
 from scalestudy.training.timers import EpochCounters, StepTimer
 
 
@@ -195,11 +195,11 @@ class Session:
             began=self.began,
             hosts=tuple(sorted(self.hosts)),
         )
-        return position, gathered(self.trainer, self.group)
+        return position, gather(self.trainer, self.group)
 
     def go_on(self, position: Position, values: list[NDArray[Any]]) -> None:
         """Restore the state that `checkpoint` returned. Every rank must call this, after `compile`."""
-        self.trainer.assign(scattered(values, self.trainer, self.group))
+        self.trainer.assign(scatter(values, self.trainer, self.group))
         self.epoch, self.updates, self.elapsed = position.epoch, position.updates, position.elapsed
         self.restarts, self._resumed = position.restarts + 1, position.epoch
         loss = position.losses[self.group.rank]
@@ -281,7 +281,7 @@ class Session:
                 if self.point.train.batch_norm == "fresh" and trainer.momentum is not None:
                     trainer.enter(max(0, self.updates - 1))  # the phase whose layers were trained last
                     samples = statistics_samples(self.split.train, self.point.seed)
-                    sums = summed(
+                    sums = sum_over_workers(
                         trainer,
                         trainer.statistics,
                         self.group,

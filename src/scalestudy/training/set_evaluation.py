@@ -32,11 +32,11 @@ def measure(trainer: Trainer, group: Group, loader: Loader, samples: Indices, he
 
     Each process evaluates its slices. `loader` must yield calls of one step.
     """
-    sums = summed(trainer, trainer.evaluate, group, loader, samples, heart)
+    sums = sum_over_workers(trainer, trainer.evaluate, group, loader, samples, heart)
     return Measured(trainer.results(sums), trainer.matrices(sums))
 
 
-def summed(
+def sum_over_workers(
     trainer: Trainer,
     compute: Callable[[Call], list[Any]],
     group: Group,
@@ -86,7 +86,7 @@ class Chance(NamedTuple):
     labels: int
 
 
-def measured_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> Chance:
+def measure_chance(trainer: Trainer, prepared: Prepared, samples: Indices) -> Chance:
     """Measure `Chance` over `samples` (rows, shape [M])."""
     if not prepared.classes:
         return Chance(None, len(samples))

@@ -51,7 +51,7 @@ _ACTIONS = {
 }
 
 
-def explained(error: BaseException) -> ScalestudyError | None:
+def explain(error: BaseException) -> ScalestudyError | None:
     """Convert an error caused by the user's files, names or machine to a UserError; return None for a bug.
 
     Every command calls it last, for errors that no code closer to their origin has converted.
@@ -108,7 +108,7 @@ def _name(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode()
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Escape, as in Python strings, unprintable characters and those that UTF-8 cannot encode."""
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text

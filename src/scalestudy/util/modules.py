@@ -56,7 +56,7 @@ def without_unused(unused: Sequence[str]) -> Iterator[None]:
 EVERYTHING = "*"
 
 
-def parsed(path: Path, expected: str) -> ast.Module:
+def parse(path: Path, expected: str) -> ast.Module:
     """Parse a file; raises UserError with what was `expected` if it cannot be read or is not valid."""
     try:
         return ast.parse(contents(path), path.name)
@@ -68,10 +68,10 @@ def parsed(path: Path, expected: str) -> ast.Module:
         ) from error
 
 
-def parsed_or_none(path: Path) -> ast.Module | None:
+def parse_or_none(path: Path) -> ast.Module | None:
     """Parse a file; None if it cannot be read or is not valid."""
     with suppress(UserError):
-        return parsed(path, "")
+        return parse(path, "")
     return None
 
 
@@ -90,7 +90,7 @@ def bound_names(statement: ast.stmt) -> set[str]:
     return names
 
 
-def imported_modules(tree: ast.AST, package: str = "") -> Iterator[str]:
+def find_imports(tree: ast.AST, package: str = "") -> Iterator[str]:
     """Yield absolute names of modules that may be imported, wherever in the file, by a module of `package`.
 
     `from a import b` yields "a.b", since `b` may be a module.

@@ -85,7 +85,7 @@ class Registry(Generic[Item]):
     def _load(self, name: str) -> Item:
         if name in self._built_in:
             given = self._built_in[name]
-            item: Item = loaded(given) if isinstance(given, str) else given
+            item: Item = load(given) if isinstance(given, str) else given
             return item
         entry = self._added[name]
         try:
@@ -99,7 +99,7 @@ class Registry(Generic[Item]):
         return brought
 
 
-def loaded(where: str) -> Any:
+def load(where: str) -> Any:
     """Import and return the object at "module:attribute", or the module at "module"."""
     module, _, attribute = where.partition(":")
     holder = importlib.import_module(module)

@@ -11,7 +11,7 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from scalestudy.util.errors import escaped
+from scalestudy.util.errors import escape
 
 _FAULT = re.compile(r'^  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)$', re.MULTILINE)
 _TRACED = re.compile(r"\s|Detected at node |<stack traces unavailable>")
@@ -40,7 +40,7 @@ def user_frame(frames: Iterable[Frame]) -> str:
     for frame in reversed(list(frames)):
         if _users(frame.file):
             inside = "" if frame.name.startswith("<") else f", in {frame.name}"
-            return escaped(f"{Path(frame.file).name}, line {frame.line}{inside}")
+            return escape(f"{Path(frame.file).name}, line {frame.line}{inside}")
     return ""
 
 
@@ -54,10 +54,10 @@ def error_text(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         plain = isinstance(error.code, int | str)
         given = repr(error.code) if plain else "" if error.code is None else _message(error)
-        return f"sys.exit({escaped(given)[:LONGEST]})"
+        return f"sys.exit({escape(given)[:LONGEST]})"
     lines = _lines(_message(error))
     last = next((i for i, line in enumerate(lines) if not line.endswith((":", "root error(s) found."))), 0)
-    message = escaped(" ".join(lines[: last + 1])[:LONGEST])
+    message = escape(" ".join(lines[: last + 1])[:LONGEST])
     return f"{type(error).__name__}{': ' if message else ''}{message}{shadowing(error)}"
 
 
@@ -76,7 +76,7 @@ def shadowing(error: BaseException) -> str:
         if name and file and "." not in name and _users(file):
             spec = PathFinder.find_spec(name, [str(folder) for folder in _installed()[1:]])
             if spec is not None and spec.origin != file:
-                return escaped(f"; {file} was imported in the place of the library {name}: rename it")
+                return escape(f"; {file} was imported in the place of the library {name}: rename it")
     return ""
 
 
@@ -89,7 +89,7 @@ def _lines(message: str) -> list[str]:
     return [line.strip() for line in lines]
 
 
-def located_error(error: BaseException) -> str:
+def locate_error(error: BaseException) -> str:
     """Describe an exception as `error_text`, with the place in the user's files if it was raised in one."""
     frame = user_frame(raised_at(error.__traceback__))
     return error_text(error) + (f" ({frame})" if frame else "")

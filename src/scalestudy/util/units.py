@@ -97,7 +97,7 @@ def cost(hours: float, of: str = "", beside: float = 0.0) -> str:
     return f"{_three(value)} {of}-{name}" if of else f"{_three(value)} {name}"
 
 
-def scaled(value: float, unit: str) -> str:
+def format_scaled(value: float, unit: str) -> str:
     """Format a quantity with a decimal prefix and three digits: `2.02 MFLOP`."""
     for prefix, factor in PREFIXES:
         if value >= 0.9995 * factor:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.data.images.form import common_form, covering, fitted, resize_image, resize_mask, stored_as
+from scalestudy.data.images.form import common_form, covering, fit_size, resize_image, resize_mask, store_as
 from scalestudy.data.images.tiff import Header
 from scalestudy.util.errors import UserError
 
@@ -82,7 +82,7 @@ def test_what_float32_cannot_hold_is_refused():
 
 @pytest.mark.parametrize("dtype", ["<u2", ">i8", "?"])
 def test_whole_numbers_that_fit_are_exact(dtype):
-    assert stored_as(np.array([0, 1], dtype), np.dtype(np.uint8), "x").tolist() == [0, 1]
+    assert store_as(np.array([0, 1], dtype), np.dtype(np.uint8), "x").tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_numbers_that_a_type_cannot_hold_are_refused_and_never_wrap_around(array
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserError) as refused:
-            stored_as(array, np.dtype(dtype), "x[0]")
+            store_as(array, np.dtype(dtype), "x[0]")
     assert expected in refused.value.expected
     assert "x[0]" in refused.value.received and received in refused.value.received
 
@@ -127,9 +127,9 @@ def test_results_have_the_size_asked_for_and_masks_no_new_values_and_crops_no_pa
     assert resized.shape == into
     assert set(np.unique(resized)) <= {0, 1, 2, 255}
     padding = resized == 255
-    assert padding.sum() == into[0] * into[1] - np.prod(fitted(own, into))
+    assert padding.sum() == into[0] * into[1] - np.prod(fit_size(own, into))
     assert not image[padding].any()
-    height, width = fitted(own, into)
+    height, width = fit_size(own, into)
     assert 1 <= height <= into[0] and 1 <= width <= into[1]
     assert height == into[0] or width == into[1]
     ones = np.ones(own, np.uint8)

@@ -19,7 +19,7 @@ from scalestudy.data.sources.files import (
     role,
     split_in,
     split_of,
-    stripped,
+    strip_suffix,
 )
 from scalestudy.data.store.preparation import find_set
 from scalestudy.data.store.prepared import Prepared
@@ -170,7 +170,7 @@ def test_what_is_neither_taken_nor_a_source_is_told(tree):
             },
         ),
         (
-            stripped,
+            strip_suffix,
             {
                 "a_mask": ("a", "mask"),
                 "img12": ("12", "image"),

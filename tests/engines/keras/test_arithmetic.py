@@ -6,7 +6,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from scalestudy.engines.keras.arithmetic import explained, refuse_other_arithmetic
+from scalestudy.engines.keras.arithmetic import explain, refuse_other_arithmetic
 from scalestudy.engines.tensorflow.tensorflow_engine import begin, op_determinism
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.tracebacks import error_text
@@ -43,7 +43,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize(("message", "word"), REFUSALS.items())
 def test_each_wording_becomes_a_message_with_the_key_to_change(message, word):
-    with pytest.raises(RunError, match=word) as caught, explained():
+    with pytest.raises(RunError, match=word) as caught, explain():
         raise tf.errors.UnimplementedError(None, None, message)
     assert "deterministic = false" in caught.value.action
     assert ("xla = false" in caught.value.action) == ("XLA" in message)
@@ -58,12 +58,12 @@ def test_each_wording_becomes_a_message_with_the_key_to_change(message, word):
     ],
 )
 def test_another_error_stays_as_it_is(message):
-    with pytest.raises(tf.errors.InvalidArgumentError), explained():
+    with pytest.raises(tf.errors.InvalidArgumentError), explain():
         raise tf.errors.InvalidArgumentError(None, None, message)
 
 
 def test_what_tensorflow_really_refuses_is_caught(framework):
-    with pytest.raises(RunError, match="Timestamp cannot be called when determinism is enabled"), explained():
+    with pytest.raises(RunError, match="Timestamp cannot be called when determinism is enabled"), explain():
         framework.function(framework.timestamp)()
 
 
@@ -77,7 +77,7 @@ def test_xla_really_refuses_max_pooling(framework):
             loss = tf.reduce_sum(tf.nn.max_pool2d(x, 2, 2, "VALID"))
         return tape.gradient(loss, x)
 
-    with pytest.raises(RunError, match="MaxPool gradient ops do not yet have") as caught, explained():
+    with pytest.raises(RunError, match="MaxPool gradient ops do not yet have") as caught, explain():
         gradient(tf.ones((1, 4, 4, 1)))
     assert "xla = false" in caught.value.action
 

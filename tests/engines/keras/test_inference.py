@@ -114,7 +114,7 @@ def test_an_evaluation_counts_each_sample_once(model, prepared, tmp_path, monkey
         rows=rows,
         classes=swapped,
     )
-    answer = model_worker.evaluated(ENGINE, job)
+    answer = model_worker.evaluate(ENGINE, job)
     targets = np.array(swapped)[prepared.targets[rows]]
     outputs = np.asarray(made(prepared.inputs[rows].astype("float32") * prepared.scale))
     losses = -np.log(outputs[np.arange(len(rows)), targets])

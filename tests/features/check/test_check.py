@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from scalestudy.features.check.check import CheckOptions, CheckSubject, check, needs_of, plan_of
-from scalestudy.features.check.check_files import Plan, Report, failed, passed
+from scalestudy.features.check.check_files import Plan, Report, report_failure, report_pass
 from scalestudy.features.check.check_job import check_point
 from scalestudy.plugins import strategies
 from scalestudy.plugins.strategies import Traits
 from scalestudy.util.errors import UserError
 
-GOOD = Report(lines=(passed("ranks", "n1", "2 ranks"),))
-BAD = Report(lines=(failed("ranks", "n1", "closed", "Open it."),))
+GOOD = Report(lines=(report_pass("ranks", "n1", "2 ranks"),))
+BAD = Report(lines=(report_failure("ranks", "n1", "closed", "Open it."),))
 SITE = "cpus_per_node = 4\npartition = 'gpu'\n"
 AHEAD = ("versions", "slurm")
 """Skipped: they start another Python and call Slurm."""

@@ -7,7 +7,7 @@ import pytest
 
 from few_digits import few_digits
 from scalestudy.app.follow import Listener
-from scalestudy.app.prepare import prepared, with_task_data
+from scalestudy.app.prepare import prepare_points, with_task_data
 from scalestudy.config.parse import load_study
 from scalestudy.launch.local import points_here
 from scalestudy.store.study_folder import StudyFolder
@@ -52,7 +52,7 @@ def begun_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         study, kind = with_task_data(load_study(file))
         points = points_here(study)
         if run:
-            points = prepared(points, kind, tmp_path, study, Listener())
+            points = prepare_points(points, kind, tmp_path, study, Listener())
         kept = [point.on(launch=point.launch.model_copy(update={"on": on})) for point in points]
         folder = StudyFolder.create_or_open(tmp_path / "studies" / "study", study, kept, file.read_text())
         if run:

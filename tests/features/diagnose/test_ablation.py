@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from scalestudy.data.samples import Slice
-from scalestudy.features.diagnose.ablation import FEWEST, IN_FLIGHT, MOST, calls_of_block, timed
+from scalestudy.features.diagnose.ablation import FEWEST, IN_FLIGHT, MOST, calls_of_block, time_calls
 from scalestudy.measure.hang_detection import Heartbeat
 
 CALL = (Slice(None, None, 0, 1, 1),)
@@ -27,7 +27,7 @@ class Device:
 
 def test_a_block_has_as_many_calls_as_asked_and_waits_for_all_of_them():
     device = Device()
-    found = timed(device.train, itertools.repeat(CALL), 10, Heartbeat())
+    found = time_calls(device.train, itertools.repeat(CALL), 10, Heartbeat())
     assert device.taken == device.waited == len(found.begin) == len(found.end) == 10
     assert found.seconds >= found.end[-1] - found.begin[0]
 
@@ -40,7 +40,7 @@ def test_what_a_call_waits_for_is_told_from_what_it_computes():
             next(times)
             yield CALL
 
-    found = timed(Device().train, slow(), 3, Heartbeat())
+    found = time_calls(Device().train, slow(), 3, Heartbeat())
     assert found.begin[1] >= found.end[0]
     assert found.arrived[0] >= found.begin[0]
 

@@ -9,7 +9,7 @@ from scalestudy.features.diagnose.diagnosis_section import (
     StoredDiagnosis,
     bars,
     diagnosis_section,
-    rendered,
+    render,
     stored_diagnosis,
     suggestions,
     waterfall,
@@ -117,7 +117,7 @@ def test_the_report_shows_the_last_diagnosis_among_its_sections(tmp_path, monkey
 
 
 def test_json_holds_the_record_with_its_schema_and_the_advice():
-    table = json.loads(rendered(StoredDiagnosis(made(ROUNDS)), "json"))
+    table = json.loads(render(StoredDiagnosis(made(ROUNDS)), "json"))
     assert table["schema_version"] == 1
     total = sum(part["share"]["value"] for part in table["parts"])
     assert total == pytest.approx(1 - table["efficiency"]["value"])
@@ -145,10 +145,10 @@ def test_a_part_that_gains_has_a_colour_of_its_own():
 
 def test_times_that_do_not_count_advise_nothing():
     shared = made(ROUNDS).model_copy(update={"oversubscribed": "2 workers on 1 core"})
-    assert "What to change" in rendered(StoredDiagnosis(made(ROUNDS)), "table")
-    text = rendered(StoredDiagnosis(shared), "table")
+    assert "What to change" in render(StoredDiagnosis(made(ROUNDS)), "table")
+    text = render(StoredDiagnosis(shared), "table")
     assert "What to change" not in text and "nothing is advised" in text
-    assert json.loads(rendered(StoredDiagnosis(shared), "json"))["advice"] == []
+    assert json.loads(render(StoredDiagnosis(shared), "json"))["advice"] == []
 
 
 def test_a_part_that_may_be_anything_is_not_printed_as_a_share():
@@ -157,7 +157,7 @@ def test_a_part_that_may_be_anything_is_not_printed_as_a_share():
     wide = part.model_copy(
         update={"share": part.share.model_copy(update={"value": -0.35, "low": -1.42, "high": 0.72})}
     )
-    text = rendered(
+    text = render(
         StoredDiagnosis(diagnosis.model_copy(update={"parts": [wide, *diagnosis.parts[1:]]})), "table"
     )
     assert "not resolved" in text and "107" not in text

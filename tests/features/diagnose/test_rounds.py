@@ -130,7 +130,7 @@ def test_an_ablation_that_fails_is_named_with_its_log(commands, tmp_path):
 def test_workers_apart_have_the_ranks_cores_and_only_the_first_measures_alone(
     commands, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(rounds, "_joined", lambda place, folder, ablation, on_blocks: ())
+    monkeypatch.setattr(rounds, "_join", lambda place, folder, ablation, on_blocks: ())
     with pytest.raises(RunError, match="worker-"):
         rounds.measure_rounds(point(), tmp_path, Listener(), rounds=1, seconds=0.3)
     first, second = (
@@ -156,7 +156,7 @@ def test_progress_counts_blocks_and_each_round_but_the_last_says_how_long_the_ot
         on_blocks(12)
         return ()
 
-    monkeypatch.setattr(rounds, "_joined", joined)
+    monkeypatch.setattr(rounds, "_join", joined)
     monkeypatch.setattr(rounds, "_apart", apart)
     listener = Ear()
     assert len(rounds.measure_rounds(point(), tmp_path, listener, rounds=3, seconds=0.3)) == 3

@@ -11,7 +11,7 @@ from PIL import Image
 from model_records import Bright, Mean, record
 from scalestudy.data.images.decode import read_mask
 from scalestudy.features.predict.image_inputs import files_of
-from scalestudy.features.predict.model_worker import predict_images, renumbered
+from scalestudy.features.predict.model_worker import predict_images, renumber
 from scalestudy.features.predict.predict import as_csv
 from scalestudy.features.predict.use_model import ModelJob
 from scalestudy.training.reading import in_channels
@@ -104,11 +104,11 @@ def test_a_table_of_masks_has_their_files_and_the_share_of_each_class(tmp_path):
 
 def test_classes_of_another_order_are_renumbered_and_what_is_ignored_stays_so():
     targets = np.array([0, 1, 2, 1], np.int32)
-    numbers = renumbered(targets, [2, 0, 1], masks=False)
+    numbers = renumber(targets, [2, 0, 1], masks=False)
     assert numbers.tolist() == [2, 0, 1, 0] and numbers.dtype == np.int32
-    assert renumbered(targets, [0, 1, 2], masks=False) is targets
+    assert renumber(targets, [0, 1, 2], masks=False) is targets
     masks = np.array([[[0, 1, 255]]], np.uint8)
-    assert renumbered(masks, [1, 0], masks=True).tolist() == [[[1, 0, 255]]]
+    assert renumber(masks, [1, 0], masks=True).tolist() == [[[1, 0, 255]]]
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])

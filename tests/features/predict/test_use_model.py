@@ -11,7 +11,7 @@ from model_records import record
 from scalestudy.app.follow import Listener
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.features.predict.predict import MARK, Wanted, plan
-from scalestudy.features.predict.use_model import export_model, matched, metadata_path, write_gallery
+from scalestudy.features.predict.use_model import export_model, match, metadata_path, write_gallery
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import UserError
 
@@ -25,7 +25,7 @@ def a_set(*names, kind="classes", scale=1 / 255):
 
 
 def test_classes_are_matched_by_name_whatever_their_order():
-    assert matched(record("classes"), a_set("c", "a", "b"), "other") == [2, 0, 1]
+    assert match(record("classes"), a_set("c", "a", "b"), "other") == [2, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_classes_are_matched_by_name_whatever_their_order():
 )
 def test_other_classes_kinds_and_numbers_are_refused(other, message):
     with pytest.raises(UserError, match=message):
-        matched(record("classes"), other, "other")
+        match(record("classes"), other, "other")
 
 
 @pytest.mark.parametrize(

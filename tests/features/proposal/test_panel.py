@@ -20,7 +20,7 @@ from scalestudy.features.proposal.panel import (
     parse_panel,
     request_blocks,
     request_of,
-    rounded_up,
+    round_up,
     shipped_panels,
 )
 from scalestudy.features.proposal.proposal_page import FIGURES, compose
@@ -248,14 +248,14 @@ def test_a_strategy_that_is_not_advised_is_requested_only_with_its_workers():
 
 @given(st.floats(1e-9, 1e12))
 def test_a_request_is_rounded_up_by_less_than_a_hundredth(value):
-    found = rounded_up(value)
+    found = round_up(value)
     assert value * (1 - 1e-9) <= found <= value * 1.0101
-    assert rounded_up(found) == found
+    assert round_up(found) == found
     assert found < 100 or found == int(found)
 
 
 def test_zero_stays_zero_and_round_numbers_stay_themselves():
-    assert [rounded_up(value) for value in (0.0, 1.0, 0.1, 120.0, 120.5)] == [0.0, 1.0, 0.1, 120.0, 121.0]
+    assert [round_up(value) for value in (0.0, 1.0, 0.1, 120.0, 120.5)] == [0.0, 1.0, 0.1, 120.0, 121.0]
 
 
 def test_a_provisional_advice_is_named_beside_its_request():

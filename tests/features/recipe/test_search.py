@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from scalestudy.features.recipe.run import DIVERGED, RUNGS, SEEDS, RateTrial, Search, ranked
+from scalestudy.features.recipe.run import DIVERGED, RUNGS, SEEDS, RateTrial, Search, rank
 
 SPREAD = 0.003
 
@@ -50,7 +50,7 @@ def test_the_rate_is_found_and_the_reported_quality_is_unbiased():
     for _ in range(200):
         surface = Surface(generator)
         _, scores = searched(surface)
-        trial = ranked(scores[-1])[0]
+        trial = rank(scores[-1])[0]
         reported = [surface.measured(trial) for _ in range(SEEDS)]
         close.append(2 ** abs(math.log2(trial.peak(surface.kappa) / surface.best)) <= 1.5)
         biases.append(np.mean(reported) - surface.true(trial))

@@ -14,7 +14,7 @@ from scalestudy.launch.queue.site_profile import (
     Site,
     billing_unit,
     find_site,
-    known_sites,
+    list_sites,
     load_site,
     notation,
     seconds,
@@ -88,7 +88,7 @@ def test_without_a_name_and_with_two_or_none_to_choose_from_it_is_asked_for(fold
         find_site(None, Path())
     written(folder, "", "one")
     written(folder, "", "two")
-    assert known_sites() == ["one", "two"]
+    assert list_sites() == ["one", "two"]
     with pytest.raises(UserError, match="one, two"):
         find_site(None, Path())
 

@@ -46,7 +46,7 @@ class DamagedFile(UserError):
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Image.Image]:
+def open_image(path: Path) -> Iterator[Image.Image]:
     """Open an image for the block; errors of its decoder inside the block name the file too.
 
     Raises:
@@ -124,7 +124,7 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
     if _is_deep_tiff(path):
         with refusing(path):
             return tiff.read_pages(path, stack)
-    with opened(path) as picture:
+    with open_image(path) as picture:
         depth, mode = _bits(picture), picture.mode
         channels = 3 if is_colour(picture) else 1
         deep = depth > 8 and not mode.startswith("I;16")
@@ -143,7 +143,7 @@ def read_header(path: Path, stack: Stack | None = None) -> Header:
                 f"{path}, an animation of {frames} images",
                 "Save each image to its own file.",
             )
-        size, doubtful = tiff.turned(*_stored(picture))
+        size, doubtful = tiff.rotate(*_stored(picture))
         dtype = np.dtype(np.uint16 if depth == 16 or mode.startswith("I;16") else np.uint8)
         return Header(path, size, dtype, channels, str(picture.format), doubtful)
 
@@ -158,7 +158,7 @@ def read_pixels(path: Path, stack: Stack | None = None) -> Pixels:
         with refusing(path):
             header, values = tiff.read_stack(path, stack)
             return _without_alpha(values, header.channels)
-    with opened(path) as picture:
+    with open_image(path) as picture:
         if _is_deep_png(picture):
             import imagecodecs
 
@@ -194,7 +194,7 @@ def read_mask(path: Path, stack: Stack | None = None) -> Array:
             header, values = tiff.read_stack(path, stack)
             values = values[..., : header.channels]
     else:
-        with opened(path) as picture:
+        with open_image(path) as picture:
             raw, upright = _raw_mode(picture), _upright(picture)
             mode = upright.mode
             if mode in ("P", "1", "L", "LA"):

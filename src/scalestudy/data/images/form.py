@@ -19,7 +19,7 @@ _WIDENED = 257
 """Factor from 8 to 16 bits: 255 becomes 65535, so that the value scaled to [0, 1] stays the same."""
 
 
-def stored_as(array: Array, dtype: np.dtype[Any], name: str) -> Array:
+def store_as(array: Array, dtype: np.dtype[Any], name: str) -> Array:
     """Convert numbers to `dtype`: integers exactly, floats with rounding; `name` is for messages.
 
     Raises:
@@ -80,7 +80,7 @@ class Form:
             values = np.repeat(values, self.channels, axis=-1)
         if self.dtype.kind != "f":
             return values.astype(np.uint16) * _WIDENED if values.dtype != self.dtype else values
-        floats = stored_as(values, self.dtype, name)
+        floats = store_as(values, self.dtype, name)
         if values.dtype.kind in "iu" and not (floats.astype(values.dtype) == values).all():
             raise UserError(
                 "whole numbers up to 16,777,216, which float32 holds exactly",
@@ -134,13 +134,13 @@ def common_form(headers: Sequence[Header], value_range: Range | None) -> Form:
     return Form(max(channels), stored, value_range)
 
 
-def widened(headers: Sequence[Header], form: Form) -> list[Header]:
+def widen(headers: Sequence[Header], form: Form) -> list[Header]:
     """Return the 8-bit images of a set stored as 16 bits."""
     narrow = np.dtype(np.uint8)
     return [header for header in headers if header.dtype == narrow and form.dtype == np.uint16]
 
 
-def described(headers: Sequence[Header]) -> str:
+def describe_headers(headers: Sequence[Header]) -> str:
     """Describe types and channels of a set, most frequent first: "16-bit grey (12), 8-bit grey (3)"."""
     kinds = Counter((header.dtype, header.channels) for header in headers)
     names = {"u": "{}-bit", "i": "{}-bit signed", "f": "{}-bit float"}
@@ -173,7 +173,7 @@ class Fit:
 
     def pads(self, size: Size) -> bool:
         """Whether an image of that size is padded with ignored pixels."""
-        return self.size is not None and self.way == "pad" and fitted(size, self.size) != self.size
+        return self.size is not None and self.way == "pad" and fit_size(size, self.size) != self.size
 
     def image(self, image: Array) -> Array:
         """Resize an image [H, W, C] or several [N, H, W, C]."""
@@ -192,7 +192,7 @@ class Fit:
         return resize_mask(mask, self.size, self.way)
 
 
-def fitted(size: Size, into: Size) -> Size:
+def fit_size(size: Size, into: Size) -> Size:
     """Return the largest height and width with the aspect ratio of `size` that fit into `into`."""
     ratio = min(into[0] / size[0], into[1] / size[1])
     return (
@@ -212,20 +212,20 @@ def resize_image(image: Array, into: Size, way: Way = "pad") -> Array:
     if image.shape[:2] == into:
         return image
     if image.dtype == np.uint8 and image.shape[2] == 3:
-        return _placed(image, into, way, 0, _bilinear)
-    channels = [_placed(image[:, :, c], into, way, 0, _bilinear_exact) for c in range(image.shape[2])]
+        return _place(image, into, way, 0, _bilinear)
+    channels = [_place(image[:, :, c], into, way, 0, _bilinear_exact) for c in range(image.shape[2])]
     return np.stack(channels, axis=-1)
 
 
 def resize_mask(mask: Array, into: Size, way: Way = "pad") -> Array:
     """Resize class indices [H, W] (uint8) by nearest neighbour; padding is 255, which is ignored."""
-    return mask if mask.shape == into else _placed(mask, into, way, IGNORE, _nearest)
+    return mask if mask.shape == into else _place(mask, into, way, IGNORE, _nearest)
 
 
-def _placed(pixels: Array, into: Size, way: Way, fill: int, scaled: Callable[[Array, Size], Array]) -> Array:
+def _place(pixels: Array, into: Size, way: Way, fill: int, scaled: Callable[[Array, Size], Array]) -> Array:
     """Scale pixels, then pad or crop around the center; an odd pixel goes to the bottom or right."""
     stored = (pixels.shape[0], pixels.shape[1])
-    size = {"pad": fitted, "crop": covering}[way](stored, into) if way != "stretch" else into
+    size = {"pad": fit_size, "crop": covering}[way](stored, into) if way != "stretch" else into
     inner = scaled(pixels, size)
     top, left = abs(into[0] - size[0]) // 2, abs(into[1] - size[1]) // 2
     if way != "pad":

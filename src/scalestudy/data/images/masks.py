@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scalestudy.data.images.decode import COLOUR_MODES, is_colour, opened, read_mask, read_pixels
+from scalestudy.data.images.decode import COLOUR_MODES, is_colour, open_image, read_mask, read_pixels
 from scalestudy.data.samples import IGNORE, MOST_CLASSES, Array
 from scalestudy.util.errors import UserError
 
@@ -195,7 +195,7 @@ def _unexpected(
 def holds_indices(mask: Path, *, named: bool) -> bool:
     """Whether a mask has values besides 0 and 255, and a colour palette or `named` classes."""
     try:
-        with opened(mask) as picture:
+        with open_image(mask) as picture:
             palette = picture.mode == "P" and is_colour(picture)
         return (named or palette) and not set(np.unique(read_mask(mask)).tolist()) <= {0, IGNORE}
     except UserError:
@@ -318,7 +318,7 @@ def colours_beside(folders: list[Path]) -> Colours | None:
 def is_coloured(mask: Path) -> bool:
     """Whether a mask is stored in colours, not as grey values or palette indices."""
     try:
-        with opened(mask) as picture:
+        with open_image(mask) as picture:
             return picture.mode in COLOUR_MODES
     except UserError:
         return False  # reading the set refuses it by name

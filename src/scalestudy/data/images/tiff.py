@@ -105,7 +105,7 @@ def read_stack(path: Path, stack: Stack | None) -> tuple[Header, Array]:
         return header, upright(np.invert(array) if white_is_zero else array, orientation)
 
 
-def turned(stored: Size, orientation: int) -> tuple[Size, bool]:
+def rotate(stored: Size, orientation: int) -> tuple[Size, bool]:
     """Return the upright size, and whether the image is turned or mirrored without a change of size."""
     upright = stored[::-1] if orientation >= 5 else stored
     return upright, orientation != 1 and upright == stored
@@ -185,7 +185,7 @@ def _pages(
             f"{path}, {NO_CHANNELS[page.photometric]}",
             "Convert it to RGB.",
         )
-    size, doubtful = turned((lengths["Y"], lengths["X"]), orientation)
+    size, doubtful = rotate((lengths["Y"], lengths["X"]), orientation)
     used, left = count if stack == "samples" else 1, count - 1 + others if stack == "first" else 0
     header = Header(path, size, dtype, channels - alpha, "TIFF", doubtful, used, left)
     return header, [axes.index(axis) for axis in [*outer, "Y", "X", *inner]], shape, orientation

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.images.form import Fit, stored_as
+from scalestudy.data.images.form import Fit, store_as
 from scalestudy.data.images.masks import MaskValues
 from scalestudy.data.samples import IGNORE, Array, Kind, Ranges, Sample
 from scalestudy.data.sources.files import MOST_NAMES, LeftOut, several
@@ -127,7 +127,7 @@ class Npz:
         stored = (first.shape[1], first.shape[2])
         if self.kind == "classes":
             self._labels = {
-                split: stored_as(y.values().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}")
+                split: store_as(y.values().reshape(-1), np.dtype(np.int32), f"{y.name} in {y.path}")
                 for split, (_, y) in self._pairs.items()
             }
             self._names = self._class_names()
@@ -145,7 +145,7 @@ class Npz:
         for split, (x, y) in self._pairs.items():
             targets = y.values() if self.kind == "masks" else self._labels[split]
             for row, (values, target) in enumerate(zip(x.values(), targets, strict=True)):
-                image = stored_as(values, self._dtype, f"{x.name}[{row}] in {x.path}")
+                image = store_as(values, self._dtype, f"{x.name}[{row}] in {x.path}")
                 yield self._fit.image(image.reshape(*image.shape[:2], -1)), self._target(target, y, row)
 
     def class_names(self) -> list[str]:

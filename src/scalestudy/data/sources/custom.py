@@ -20,7 +20,7 @@ from scalestudy.data.sources.source import OnProgress, digest, files_digest
 from scalestudy.data.store.prepared import Prepared, write_header
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.modules import bound_names, parsed
+from scalestudy.util.modules import bound_names, parse
 
 _OF_TRAINING = "model loss loss_weights metrics better callbacks pretrained training_losses gradients kind"
 NOT_READ = frozenset(_OF_TRAINING.split())
@@ -33,7 +33,7 @@ def code_of_reading(path: Path) -> str:
     Raises:
         UserError: If the file cannot be read, is not valid Python, or defines no `read`.
     """
-    module = parsed(path, "a Python file that reads the data")
+    module = parse(path, "a Python file that reads the data")
     names = {getattr(node, "name", getattr(node, "id", None)) for node in ast.walk(module)}
     if "read" not in names:
         raise UserError(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from scalestudy.util.errors import UserError, escaped
+from scalestudy.util.errors import UserError, escape
 
 SPLITS = {
     "train": ("train", "training"),
@@ -73,7 +73,7 @@ def is_mask_folder(name: str) -> bool:
     return role(name)[0] == "mask" and not _UNLESS_PAIRED.issuperset(MASK.intersection(words(name)))
 
 
-def stripped(stem: str) -> tuple[str, str | None]:
+def strip_suffix(stem: str) -> tuple[str, str | None]:
     """Remove a word for image or mask from the end or start of a file name; return the rest and the role.
 
     "a_mask" -> ("a", "mask"); "img12" -> ("12", "image"); "mask" -> ("mask", None).
@@ -139,7 +139,7 @@ class LeftOut:
 
     def __str__(self) -> str:
         more = ", ..." if self.count > len(self.names) else ""
-        return f"{self.count} left out ({self.reason}): {', '.join(map(escaped, self.names))}{more}"
+        return f"{self.count} left out ({self.reason}): {', '.join(map(escape, self.names))}{more}"
 
 
 @dataclass

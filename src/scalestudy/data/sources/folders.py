@@ -13,7 +13,7 @@ import numpy as np
 
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.images.decode import DamagedFile, read_header, read_mask, read_pixels
-from scalestudy.data.images.form import Fit, Form, common_form, described, widened
+from scalestudy.data.images.form import Fit, Form, common_form, describe_headers, widen
 from scalestudy.data.images.masks import MASKS_TRIED, Mask, MaskFile, MaskValues, holds_indices
 from scalestudy.data.images.tiff import Header
 from scalestudy.data.samples import IGNORE, Array, Kind, Sample, Size
@@ -181,7 +181,7 @@ class ImageFolder:
             ignore=IGNORE if masked and any(map(self._fit.pads, sizes)) else None,
             groups=self._listing.groups,
             sizes=sizes,
-            formats=described(headers),
+            formats=describe_headers(headers),
             size_counts=[
                 (size, count, names[sizes.index(size)]) for size, count in Counter(sizes).most_common()
             ],
@@ -292,11 +292,11 @@ class ImageFolder:
         kinds = {(header.dtype, header.channels) for header in headers}
         if kinds not in ({(np.dtype(np.uint8), 1)}, {(np.dtype(np.uint8), 3)}):
             kind = {1: "grey", 3: "colour"}.get(form.channels, f"{form.channels} channels")
-            self._facts.append(f"images of {described(headers)}, stored as {form.dtype} {kind}")
+            self._facts.append(f"images of {describe_headers(headers)}, stored as {form.dtype} {kind}")
         for header in headers:
             if header.left:
                 self._remark("with further pages, which are left out", header.path)
-        for header in widened(headers, form):
+        for header in widen(headers, form):
             self._remark("of 8 bits among 16-bit ones, multiplied by 257", header.path)
 
     def _name(self, path: Path) -> str:

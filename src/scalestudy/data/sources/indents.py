@@ -132,7 +132,7 @@ def _light(draw: Generator, size: Size) -> Field:
     y, x = (axis - axis.mean() for axis in _coordinates(grid))
     angle, amplitude = draw.uniform(0, 2 * np.pi), draw.uniform(0.02, 0.11)
     light = amplitude * (np.cos(angle) * x + np.sin(angle) * y + 0.35 * _smooth_noise(draw, grid, 2.0))
-    return _stretched(light + draw.uniform(0.25, 0.75) - draw.uniform(0.02, 0.2) * (x * x + y * y), size)
+    return _stretch(light + draw.uniform(0.25, 0.75) - draw.uniform(0.02, 0.2) * (x * x + y * y), size)
 
 
 def _texture(draw: Generator, size: Size) -> Field:
@@ -153,7 +153,7 @@ def _texture(draw: Generator, size: Size) -> Field:
     distances, nearest = KDTree(seeds).query(np.stack(wavy, axis=-1), k=2)
     tones = draw.uniform(0.0, 0.06) * draw.standard_normal(len(seeds))
     boundary = draw.uniform(0.0, 0.08) * np.exp(-np.square((distances[..., 1] - distances[..., 0]) / 0.01))
-    return _stretched(texture, size) + _stretched(tones[nearest[..., 0]] - boundary, size)
+    return _stretch(texture, size) + _stretch(tones[nearest[..., 0]] - boundary, size)
 
 
 def _defects(draw: Generator, size: Size) -> Field:
@@ -228,7 +228,7 @@ def _coordinates(size: Size) -> tuple[Field, Field]:
     return y, x
 
 
-def _stretched(field: npt.NDArray[np.floating], size: Size) -> Field:
+def _stretch(field: npt.NDArray[np.floating], size: Size) -> Field:
     picture = Image.fromarray(np.ascontiguousarray(field, np.float32))
     return np.array(picture.resize((size[1], size[0]), Image.Resampling.BICUBIC))
 
@@ -242,4 +242,4 @@ def _smooth_noise(draw: Generator, size: Size, cells: float) -> Field:
     for _ in range(2):
         noise = noise[:-2] + 2 * noise[1:-1] + noise[2:]
         noise = noise[:, :-2] + 2 * noise[:, 1:-1] + noise[:, 2:]
-    return _stretched(noise * np.float32(1 / 70), size)
+    return _stretch(noise * np.float32(1 / 70), size)

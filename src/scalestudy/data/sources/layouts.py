@@ -46,7 +46,7 @@ def list_table(table: Path, data: DataSettings) -> Listing:
             "Name the columns: `file_column` and `label_column` under [data].",
         )
     scan = Scan(Directory(table.parent), data, Leftovers(table.parent))
-    return finished(list_sheets([Sheet(table, columns, "")], scan), scan)
+    return finish(list_sheets([Sheet(table, columns, "")], scan), scan)
 
 
 def list_folder(root: Path, data: DataSettings) -> Listing:
@@ -61,7 +61,7 @@ def list_folder(root: Path, data: DataSettings) -> Listing:
         refuse_unused(data, COLUMNS, f"{root}: {layout.words}")
     if not layout.whole and "" not in scan.parts:
         scan.left.add_others(root, [part.path for part in scan.parts.values()])
-    return finished(layout.list(scan), scan)
+    return finish(layout.list(scan), scan)
 
 
 def _layout(scan: Scan) -> Layout:
@@ -108,7 +108,7 @@ def _lines(scan: Scan) -> str:
     return patterns(*images) if len(images) == 2 else '`images = "FOLDER/*"` and `masks = "FOLDER/*"`'
 
 
-def finished(listing: Listing, scan: Scan) -> Listing:
+def finish(listing: Listing, scan: Scan) -> Listing:
     """Sort the samples of a listing by split, and add their classes, groups and colours.
 
     Raises:
@@ -122,18 +122,18 @@ def finished(listing: Listing, scan: Scan) -> Listing:
         name = str(sample.image)
         if not name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in name):
             raise UserError("file names in UTF-8", ascii(name), "Rename the file, for example with convmv.")
-    listing = _coloured(listing, scan)
+    listing = _find_colours(listing, scan)
     samples = sorted(listing.samples, key=lambda sample: _SPLITS.index(sample.split))
     given = _given(samples, root)
     if scan.data.group_pattern is not None:
-        samples = [_grouped(sample, scan.data.group_pattern, root) for sample in samples]
+        samples = [_group(sample, scan.data.group_pattern, root) for sample in samples]
     classes = _classes(samples, listing.classes) if listing.kind == "classes" else listing.classes
     refuse_alike(classes or listing.index_names, str(root))
     left_out = scan.left.groups(listing.sources)
     return replace(listing, samples=samples, classes=classes, given=given, left_out=left_out)
 
 
-def _coloured(listing: Listing, scan: Scan) -> Listing:
+def _find_colours(listing: Listing, scan: Scan) -> Listing:
     """Convert masks of colours if [data] or a table beside the masks defines the colours."""
     masks = [sample.target.path for sample in listing.samples if isinstance(sample.target, MaskFile)]
     given = scan.data.colours
@@ -195,7 +195,7 @@ def _classes(samples: list[ListedSample], classes: list[str] | None) -> list[str
     return names
 
 
-def _grouped(sample: ListedSample, pattern: str, root: Path) -> ListedSample:
+def _group(sample: ListedSample, pattern: str, root: Path) -> ListedSample:
     name = sample.image.relative_to(root).as_posix()
     match = re.search(pattern, sample.image.name) or re.search(pattern, name)
     group = match and (match[1] if match.re.groups else match[0])

@@ -26,7 +26,7 @@ from scalestudy.data.sources.files import (
     role,
     several,
     split_of,
-    stripped,
+    strip_suffix,
 )
 from scalestudy.data.sources.listing import Layout, ListedSample, Listing, Scan, refuse_several
 from scalestudy.util.errors import UserError
@@ -228,13 +228,13 @@ _WAYS: tuple[tuple[str, Key], ...] = (
     ("by their names without capitals", str.lower),
     (
         "by what is left of their names without words like image and mask",
-        lambda name: stripped(name)[0].lower(),
+        lambda name: strip_suffix(name)[0].lower(),
     ),
     ("by the numbers in their names", _numbers),
 )
 
 
-def matched(
+def match_masks(
     images: Sequence[Path], masks: Sequence[Path], name_of: Callable[[Path], str] = lambda file: file.stem
 ) -> tuple[list[tuple[Path, Path]], str]:
     """Pair each image with its mask; return the pairs in the images' order, and the rule that was used.
@@ -311,7 +311,7 @@ def _list_pairs(scan: Scan) -> Listing:
     samples: list[ListedSample] = []
     ways = []
     for part, (images, masks) in files.items():
-        pairs, how = matched(images, masks)
+        pairs, how = match_masks(images, masks)
         ways.append(how)
         samples += [ListedSample(image, MaskFile(mask), part.split, part.group) for image, mask in pairs]
     if samples[0].group is not None:
@@ -361,11 +361,11 @@ _LEAST = 0.25
 
 
 def _is_mask(name: str) -> bool:
-    return stripped(name.rpartition(".")[0])[1] == "mask"
+    return strip_suffix(name.rpartition(".")[0])[1] == "mask"
 
 
 def _holds_both(folder: Directory) -> bool:
-    stems = [stripped(name.rpartition(".")[0]) for name in folder.images]
+    stems = [strip_suffix(name.rpartition(".")[0]) for name in folder.images]
     others = {rest for rest, what in stems if what != "mask"}
     count = sum(rest in others for rest, what in stems if what == "mask")
     return 0 < count >= _LEAST * len(stems)
@@ -386,7 +386,7 @@ def _list_suffixes(scan: Scan) -> Listing:
         for folder in part.folders.values() if nested else [part]:
             files = image_files(folder.path, scan.left)
             masks = [file for file in files if _is_mask(file.name)]
-            pairs, _ = matched([file for file in files if not _is_mask(file.name)], masks)
+            pairs, _ = match_masks([file for file in files if not _is_mask(file.name)], masks)
             group = folder.path.name if nested else None
             samples += [ListedSample(image, MaskFile(mask), split, group) for image, mask in pairs]
             example = f"{pairs[0][0].name} with {pairs[0][1].name}"
@@ -415,7 +415,7 @@ def _list_patterns(scan: Scan) -> Listing:
     def name_of(file: Path) -> str:
         return file.stem if unique else file.relative_to(scan.root.path).with_suffix("").as_posix()
 
-    pairs, how = matched(images, masks, name_of)
+    pairs, how = match_masks(images, masks, name_of)
     samples = [ListedSample(image, MaskFile(mask)) for image, mask in pairs]
     return Listing(samples, f"images {scan.data.images} and masks {scan.data.masks}, paired {how}")
 

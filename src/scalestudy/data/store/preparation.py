@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from scalestudy.config.settings import DataSettings, LaunchSettings
-from scalestudy.data.images.form import stored_as
+from scalestudy.data.images.form import store_as
 from scalestudy.data.samples import IGNORE, Array, Kind
 from scalestudy.data.sources.custom import CustomSource
 from scalestudy.data.sources.files import LeftOut
@@ -208,7 +208,7 @@ def _stored(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any], name: st
             f"{name} of shape {list(array.shape)}",
             "Run again if the file has just changed; otherwise correct the source.",
         )
-    return np.ascontiguousarray(stored_as(array, dtype, name))
+    return np.ascontiguousarray(store_as(array, dtype, name))
 
 
 _TASKS = {"masks": ', such as task = "unet"', "classes": ', such as task = "cnn"'}

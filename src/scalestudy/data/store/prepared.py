@@ -202,7 +202,7 @@ def _opened(folder: Path, side: str, described: Described) -> Any:
     """Open custom "inputs" or "targets": one memory-mapped array, or several by name."""
 
     def opened(name: str | None, column: Column) -> npt.NDArray[Any] | Ragged:
-        values = _mapped(folder / f"{stem(side, name)}.npy")
+        values = _map(folder / f"{stem(side, name)}.npy")
         if not column.sequence:
             return values
         return Ragged(values, np.load(folder / f"{stem(side, name)}.offsets.npy", allow_pickle=False))
@@ -218,7 +218,7 @@ def _check_columns(folder: Path, side: str, described: Described, count: int) ->
         if column.sequence:
             offsets = file.with_suffix(".offsets.npy")
             check_array(offsets, (count + 1,), np.dtype(np.int64))
-            length = int(_mapped(offsets)[-1])
+            length = int(_map(offsets)[-1])
         check_array(file, (length, *column.fixed), np.dtype(column.dtype))
 
 
@@ -247,7 +247,7 @@ def check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Non
         raise ValueError(f"{file.name} has {file.stat().st_size} bytes, not {expected}")
 
 
-def _mapped(file: Path) -> npt.NDArray[Any]:
+def _map(file: Path) -> npt.NDArray[Any]:
     array: npt.NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
     return array
 

@@ -19,7 +19,7 @@ _REFUSAL = re.compile(
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explain() -> Iterator[None]:
     """Translate a framework's error about a nondeterministic operation raised in the block.
 
     Raises:

@@ -155,13 +155,13 @@ class KerasInference:
 def open_inference(path: str, record: ModelRecord, within: Callable[[Any], Any]) -> KerasInference:
     """Load a `.keras` file, or a state dict into the module that the task builds."""
     if path.endswith(".pt"):
-        built = built_module(path, record)
+        built = build_module(path, record)
         return KerasInference(built.model, lambda: built, within)
     task = partial(load_task, record.task, DataInfo.of_record(record), record.rebuilt)
     return KerasInference(load_model(path, record.task), task, within)
 
 
-def built_module(path: str, record: ModelRecord) -> Task:
+def build_module(path: str, record: ModelRecord) -> Task:
     """Build the task of a PyTorch module and load the state dict at `path` into it.
 
     Raises:

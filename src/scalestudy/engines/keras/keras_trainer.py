@@ -203,7 +203,7 @@ class KerasTrainer:
 
     def assign(self, values: Values) -> None:
         for variable, value in zip(self._common, values.common, strict=True):
-            variable.assign(typed(value, variable.dtype))
+            variable.assign(cast(value, variable.dtype))
         self._assign_copies(self.own, values.own)
 
     def share(self) -> None:
@@ -278,6 +278,6 @@ def share_values(group: Group, variables: Sequence[Any]) -> None:
             variable.assign(value)
 
 
-def typed(value: NDArray[Any], dtype: str) -> NDArray[Any]:
+def cast(value: NDArray[Any], dtype: str) -> NDArray[Any]:
     """Restore the type of a value read from a file, where bfloat16 is stored as plain bytes."""
     return value.view(np.dtype(dtype)) if value.dtype.kind == "V" else value

@@ -92,7 +92,7 @@ def collecting(place: Any = None) -> Iterator[Moments]:
         _local.moments = None
 
 
-def collected(place: Any = None) -> Moments | None:
+def collect(place: Any = None) -> Moments | None:
     """The sums to which layers add at the moment; None in training and evaluation."""
     moments: Moments | None = getattr(_local, "moments", None)
     return moments if moments is not None and moments.place is place else None

@@ -79,7 +79,7 @@ def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -
         )
     whole = with_scaling(model, record)
     text = record.model_dump_json(indent=1)
-    with written_whole(out, form) as half:
+    with write_whole(out, form) as half:
         if form == "keras":
             whole.save(half)
             with zipfile.ZipFile(half, "a") as archive:
@@ -92,7 +92,7 @@ def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -
 
 
 @contextmanager
-def written_whole(out: str, form: str) -> Iterator[Path]:
+def write_whole(out: str, form: str) -> Iterator[Path]:
     """Yield a temporary path for a model, and move it to `out` if the block succeeds.
 
     Raises:

@@ -18,7 +18,7 @@ from scalestudy.tasks.task import Task
 
 
 @contextmanager
-def kept(model: keras.Model, names: Sequence[str]) -> Iterator[None]:
+def keep(model: keras.Model, names: Sequence[str]) -> Iterator[None]:
     """Freeze the named layers of a model and their inner layers in the block, and in functions traced there.
 
     Frozen batch normalisation uses its moving statistics.
@@ -160,7 +160,7 @@ def phases_of(task: Task, rates: NDArray[np.float64], point: Point, make: MakeOp
     for first, stop, frozen in ((0, change, task.pretrained), (change, len(rates), ())):
         if first == stop:
             continue
-        with kept(task.model, frozen):
+        with keep(task.model, frozen):
             variables = task.trained
         phases.append(Phase(first, frozen, make(rates[first:stop], first, variables), variables))
     return phases

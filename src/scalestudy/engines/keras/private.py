@@ -126,7 +126,7 @@ def compiled_of(model: keras.Model) -> CompiledParts:
 def parts_replaced(compiled: CompiledParts, functions: Sequence[Any]) -> AbstractContextManager[None]:
     """Make Keras's sum of losses call `functions` instead of its own losses inside the block."""
     parts = [part._replace(loss=call) for part, call in zip(compiled.parts, functions, strict=True)]
-    return replaced({compiled.loss: {"_flat_losses": parts}})
+    return replace({compiled.loss: {"_flat_losses": parts}})
 
 
 def build_from(model: keras.Model, specs: Any) -> None:
@@ -157,7 +157,7 @@ def mask_of(outputs: Any) -> Any:
     return get_keras_mask(outputs)
 
 
-def weighted(values: Any, weights: Any, mask: Any) -> tuple[Any, Any]:
+def weigh(values: Any, weights: Any, mask: Any) -> tuple[Any, Any]:
     """Return weighted losses and the weights, or None without weights. Masked losses have weight 0."""
     weights = apply_mask(weights, mask, dtype=values.dtype, reduction="sum")
     if weights is None:
@@ -190,7 +190,7 @@ def batch_of(adapter: Any) -> tuple[int, int]:
 
 
 @contextmanager
-def replaced(attributes: Mapping[Any, Mapping[str, Any]]) -> Iterator[None]:
+def replace(attributes: Mapping[Any, Mapping[str, Any]]) -> Iterator[None]:
     """Set attributes of layers, modules or other objects inside the block, without Keras tracking them."""
     before = {owner: dict(vars(owner)) for owner in attributes}
     try:
@@ -351,7 +351,7 @@ def epochs_by(iterator: Callable[..., Any]) -> AbstractContextManager[None]:
     """Make `fit` and `evaluate` iterate over `iterator(**arguments)` inside the block."""
     from keras.src.backend.tensorflow import trainer as tensorflow_trainer  # which imports TensorFlow
 
-    return replaced({tensorflow_trainer: {"TFEpochIterator": iterator}})
+    return replace({tensorflow_trainer: {"TFEpochIterator": iterator}})
 
 
 def offer(read: Callable[..., Any]) -> None:

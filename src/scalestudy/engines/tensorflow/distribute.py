@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.data.samples import Slice
-from scalestudy.engines.group import Buckets, Joined, summed
+from scalestudy.engines.group import Buckets, Joined, sum_gradients
 from scalestudy.engines.tensorflow.keras_optimizers import LossScale
 from scalestudy.engines.tensorflow.replicas import (
     CompiledReplicas,
@@ -145,7 +145,7 @@ class MirroredReplicas(CompiledReplicas):
         previous collective on this device is done.
         """
         context = tf.distribute.get_replica_context()
-        return summed(gradients, buckets, lambda part: context.all_reduce(SUM, part))
+        return sum_gradients(gradients, buckets, lambda part: context.all_reduce(SUM, part))
 
     def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
         return tf.nest.map_structure(self._sum, self._strategy.run(lambda: compute(slices[self._device()])))
@@ -307,7 +307,7 @@ class CollectiveReplicas(CompiledReplicas):
         super().__init__(group, group.size, slices=[(group.rank, group.rank + 1)], size=group.size)
 
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
-        return summed(gradients, buckets, self.group.all_reduced)
+        return sum_gradients(gradients, buckets, self.group.all_reduced)
 
     def sync_sum(self, tensor: Any) -> Any:
         """Sum by TensorFlow's all-reduce, with an explicit gradient: outside a replica, it has none."""

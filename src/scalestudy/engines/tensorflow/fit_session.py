@@ -19,7 +19,7 @@ from scalestudy.engines.keras.private import (
     epoch_iterator,
     epochs_by,
     first_epoch,
-    replaced,
+    replace,
     settable_rate,
 )
 from scalestudy.engines.tensorflow.fit_rows import BatchForm, FitBatch, WorkerRows
@@ -177,7 +177,7 @@ class FitSession:
             "train_function": shared.train,
             "test_function": shared.test,
         }
-        with replaced({model: functions}), epochs_by(shared.epochs):
+        with replace({model: functions}), epochs_by(shared.epochs):
             yield shared
 
 

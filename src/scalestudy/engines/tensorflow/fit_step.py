@@ -24,7 +24,7 @@ from scalestudy.engines.keras.private import (
     compiled_of,
     mask_of,
     parts_replaced,
-    weighted,
+    weigh,
 )
 from scalestudy.engines.tensorflow.fit_rows import BatchForm
 from scalestudy.engines.tensorflow.replicas import CompiledReplicas, Gradients
@@ -75,7 +75,7 @@ def part_of(loss: keras.Loss, worker: Working) -> Callable[..., Any]:
             )
         if weights is not None:
             weights = ops.convert_to_tensor(weights, dtype=loss.dtype)
-        values, used = weighted(values, weights, mask)
+        values, used = weigh(values, weights, mask)
         if loss.reduction == "sum":
             return ops.sum(values)
         by_weight = loss.reduction == "mean_with_sample_weight" and used is not None

@@ -8,7 +8,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.group import Buckets, Joined, summed
+from scalestudy.engines.group import Buckets, Joined, sum_gradients
 from scalestudy.engines.tensorflow import horovod_rendezvous
 from scalestudy.engines.tensorflow.replicas import CompiledReplicas, Gradients, TensorGroup
 from scalestudy.util.errors import UserError
@@ -70,7 +70,7 @@ class HorovodReplicas(CompiledReplicas):
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
         if self.workers == 1:
             return gradients
-        return summed(gradients, buckets, lambda part: hvd.grouped_allreduce(part, op=hvd.Sum))
+        return sum_gradients(gradients, buckets, lambda part: hvd.grouped_allreduce(part, op=hvd.Sum))
 
     def sync_sum(self, tensor: Any) -> Any:
         """Sum by Horovod's all-reduce, whose gradient is an all-reduce."""

@@ -113,7 +113,7 @@ def _meet(placement: Placement) -> None:
         )
     address = meeting_address(placement, ipv6=False)  # Horovod's client does not support IPv6
     interface = interface_of(placement, address)
-    os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = advertised_address(address, port, secret)
+    os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = advertise(address, port, secret)
     os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(port)
     if interface:
         os.environ.setdefault("HOROVOD_GLOO_IFACE", interface)
@@ -188,7 +188,7 @@ def rendezvous_server(hosts: Sequence[str], address: str, port: int, secret: str
     return server
 
 
-def advertised_address(address: str, port: int, secret: str) -> str:
+def advertise(address: str, port: int, secret: str) -> str:
     """Return the HOROVOD_GLOO_RENDEZVOUS_ADDR with which Horovod's client sends the secret.
 
     The client requests http://ADDR:PORT/SCOPE/KEY and parses the part before the first slash as host and

@@ -97,7 +97,7 @@ REASONS = (
 """Patterns of log lines that explain missing GPUs, with their meaning and what to do."""
 
 
-def explained(words: Sequence[str]) -> tuple[str, str]:
+def explain(words: Sequence[str]) -> tuple[str, str]:
     """Return why TensorFlow uses no GPU, and what to do, from the first pattern of `REASONS` that matches."""
     for pattern, meaning, action in REASONS:
         line = next((line for line in words if re.search(pattern, line)), None)

@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras import ops
 from numpy.typing import NDArray
 
-from scalestudy.config.point import Averages, Point, scaled_averages
+from scalestudy.config.point import Averages, Point, scale_averages
 from scalestudy.engines.keras.private import moments_of, replace_update
 
 ADAPTIVE = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW, "lamb": keras.optimizers.Lamb}
@@ -61,7 +61,7 @@ def make_optimizer(
     if scaling != "sqrt" or kappa == 1:
         return kind(rate, global_clipnorm=clip_norm)
     plain = kind(0.0)
-    beta_1, beta_2, epsilon = scaled_averages(Averages(plain.beta_1, plain.beta_2, plain.epsilon), kappa)
+    beta_1, beta_2, epsilon = scale_averages(Averages(plain.beta_1, plain.beta_2, plain.epsilon), kappa)
     return kind(rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon, global_clipnorm=clip_norm)
 
 
@@ -88,10 +88,10 @@ def fuse(optimizer: keras.Optimizer) -> None:
     In a replica it updates the copies of the variables on the replica's device.
     """
     update = KERNELS[type(optimizer)]
-    replace_update(optimizer, partial(_updated, optimizer, update))
+    replace_update(optimizer, partial(_update, optimizer, update))
 
 
-def _updated(
+def _update(
     optimizer: Any,
     update: Callable[..., None],
     gradients: Sequence[Any],

@@ -121,7 +121,7 @@ def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) 
     return [specs(part) for part in slices]
 
 
-def scaled_inputs(inputs: Any, scale: float | None) -> Any:
+def scale_inputs(inputs: Any, scale: float | None) -> Any:
     """Scale stored integers to [0, 1] in Keras's float type; without a scale, return `in_floatx(inputs)`."""
     if scale is None:
         return in_floatx(inputs)

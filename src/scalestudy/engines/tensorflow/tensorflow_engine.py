@@ -19,7 +19,7 @@ from scalestudy.engines.keras.inference import KerasInference, open_inference
 from scalestudy.engines.keras.model_files import export_model, load_model
 from scalestudy.engines.keras.private import forbid_downloads
 from scalestudy.engines.tensorflow.fit_session import FitSession
-from scalestudy.engines.tensorflow.installation import explained, gpu_log
+from scalestudy.engines.tensorflow.installation import explain, gpu_log
 from scalestudy.engines.tensorflow.replicas import without_exchange
 from scalestudy.engines.tensorflow.tensorflow_trainer import TensorFlowTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
@@ -106,7 +106,7 @@ class TensorFlow:
         info = tf.sysconfig.get_build_info()
         cuda = str(info.get("cuda_version", "")) if info.get("is_cuda_build") else None
         build = Build(f"TensorFlow {tf.__version__}", cuda)
-        return why_not_listed(build, explained(gpu_log()) if cuda else None)
+        return why_not_listed(build, explain(gpu_log()) if cuda else None)
 
     def build_record(self) -> dict[str, Any]:
         info = tf.sysconfig.get_build_info()

@@ -19,12 +19,12 @@ from scalestudy.engines.keras.adapt import (
     drawn_shape,
     noise_of,
 )
-from scalestudy.engines.keras.layer_context import Working, collected, current
+from scalestudy.engines.keras.layer_context import Working, collect, current
 from scalestudy.engines.keras.private import (
     all_layers,
     exchange_variables,
     own_moments,
-    replaced,
+    replace,
     seed_generators,
     seed_state,
 )
@@ -75,7 +75,7 @@ class BatchNorm(keras.layers.BatchNormalization):
         """Normalise `inputs` (shape [B, ..., C])."""
         if mask is not None:
             raise NotImplementedError("Expected no mask. Received: a mask. Normalise before masking.")
-        worker, moments = current(), collected(tf.compat.v1.get_default_graph())
+        worker, moments = current(), collect(tf.compat.v1.get_default_graph())
         wide = inputs.dtype in (tf.float16, tf.bfloat16)
         # On CPUs the fused kernel takes six times as long in these types as in float32.
         x = inputs if not wide or (self._fused(inputs) and gpu(0)) else tf.cast(inputs, tf.float32)
@@ -212,7 +212,7 @@ def shared_layers(model: keras.Model) -> AbstractContextManager[None]:
             calls[layer] = {"call": _noisy(layer, noise)}
         elif getattr(layer, "noise_shape", None) is None:  # else all samples share the numbers
             calls |= {generator: {"next": _own_seeds(generator)} for generator in seed_generators(layer)}
-    return replaced(calls)
+    return replace(calls)
 
 
 def _noisy(layer: keras.layers.Layer, noise: Noise) -> Callable[..., Any]:

@@ -16,11 +16,11 @@ from scalestudy.data.samples import Call, Described, Slice, leaves
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Buckets, Joined
 from scalestudy.engines.keras.adapt import adapt
-from scalestudy.engines.keras.arithmetic import explained
+from scalestudy.engines.keras.arithmetic import explain
 from scalestudy.engines.keras.inference import Evaluation
-from scalestudy.engines.keras.keras_trainer import KerasTrainer, typed
+from scalestudy.engines.keras.keras_trainer import KerasTrainer, cast
 from scalestudy.engines.keras.layer_context import Working, collecting, working
-from scalestudy.engines.keras.phases import Phase, kept
+from scalestudy.engines.keras.phases import Phase, keep
 from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.tensorflow.keras_optimizers import LossScale, fuse, optimizer_of
 from scalestudy.engines.tensorflow.replicas import (
@@ -30,7 +30,7 @@ from scalestudy.engines.tensorflow.replicas import (
     in_parts,
     tensors,
 )
-from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scaled_inputs, stage
+from scalestudy.engines.tensorflow.staging import Compiled, gpu, in_floatx, scale_inputs, stage
 from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
 from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
@@ -39,7 +39,7 @@ WIRE = {"none": None, "fp16": tf.float16, "bf16": tf.bfloat16}
 """Type in which gradients are summed, by `launch.compression`; None for the type of the gradients."""
 
 
-def rounded(gradient: Gradient, dtype: Any) -> Gradient:
+def round_to(gradient: Gradient, dtype: Any) -> Gradient:
     """Return a function that casts the gradients of `gradient` to `dtype`."""
 
     def smaller(part: Slice) -> tuple[Gradients, Any]:
@@ -82,14 +82,14 @@ def gradient_of(
 
     def gradient(part: Slice) -> tuple[Gradients, Any]:
         targets = in_floatx(part.targets) if scale is None else part.targets
-        part = part._replace(inputs=scaled_inputs(part.inputs, scale), targets=targets)
+        part = part._replace(inputs=scale_inputs(part.inputs, scale), targets=targets)
         floatx = keras.config.floatx()
         total = tf.cast(part.total, floatx)
         share = size * tf.cast(part.count, floatx) / total
         real = tf.cast(part.count > 0, floatx)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            with working(Working(part, share, sync_sum, Counter())), kept(model, frozen):
+            with working(Working(part, share, sync_sum, Counter())), keep(model, frozen):
                 if task.training_losses is not None:
                     sample_losses = task.training_losses(model, task.loss, part.inputs, part.targets)
                 else:
@@ -190,7 +190,7 @@ class TensorFlowTrainer(KerasTrainer):
         if train.accumulate > 1:
             compute = in_parts(compute, train.accumulate, variables)
         if wire:
-            compute = rounded(compute, wire)
+            compute = round_to(compute, wire)
 
         def update(gradients: Gradients) -> None:
             if wire:
@@ -229,9 +229,9 @@ class TensorFlowTrainer(KerasTrainer):
 
         def of_slice(part: Slice) -> list[Any]:
             part = part.mapped(itemgetter(0))
-            inputs = scaled_inputs(replicas.read(part, training=False).inputs, scale)
+            inputs = scale_inputs(replicas.read(part, training=False).inputs, scale)
             real = tf.cast(part.count > 0, tf.float64)
-            with kept(model, frozen), collecting(tf.compat.v1.get_default_graph()) as moments:
+            with keep(model, frozen), collecting(tf.compat.v1.get_default_graph()) as moments:
                 model(inputs, training=False)
             return [real * value for value in moments.sums(norms)]
 
@@ -242,16 +242,16 @@ class TensorFlowTrainer(KerasTrainer):
 
     def train(self, call: Call) -> SupportsFloat:
         self.enter(call[0].step)
-        with explained():
+        with explain():
             losses: SupportsFloat = self._train[self._phase](call)
         return losses
 
     def evaluate(self, call: Call) -> list[Any]:
-        with explained():
+        with explain():
             return super().evaluate(call)
 
     def statistics(self, call: Call) -> list[NDArray[np.float64]]:
-        with explained():
+        with explain():
             return self._replicas.arrays(self._statistics[self._phase](call))
 
     def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
@@ -260,7 +260,7 @@ class TensorFlowTrainer(KerasTrainer):
     def _assign_copies(self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]) -> None:
         for variable, rows in zip(variables, copies, strict=True):
             for part, row in zip(self._replicas.parts(variable.value), rows, strict=True):
-                part.assign(typed(row, variable.dtype))
+                part.assign(cast(row, variable.dtype))
 
     def average(self) -> None:
         self._replicas.average([variable.value for variable in self.local])
@@ -296,7 +296,7 @@ class CompiledEvaluation(Evaluation):
             inputs, targets, *_ = replicas.read(part, training=False)
             targets = in_floatx(targets) if scale is None else targets
             real = tf.cast(part.count > 0, tf.float64)
-            total, *states = (real * added for added in self.added(scaled_inputs(inputs, scale), targets))
+            total, *states = (real * added for added in self.added(scale_inputs(inputs, scale), targets))
             return [total, tf.cast(part.count, tf.float64), *states]
 
         self._arrays = replicas.arrays

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from scalestudy.cluster.resolve import PROXIES
 from scalestudy.engines.tensorflow import installation
-from scalestudy.engines.tensorflow.installation import explained, gpu_log
+from scalestudy.engines.tensorflow.installation import explain, gpu_log
 from scalestudy.plugins.engines import Collective, EngineTraits, Process, Requirement, StrategyLibrary
 from scalestudy.plugins.strategies import Rendezvous, Traits
 from scalestudy.util.errors import UserError
@@ -326,7 +326,7 @@ class TensorFlowTraits(EngineTraits):
         return installation.wheel() or installation.digest()
 
     def why_no_gpus(self, variables: Mapping[str, str]) -> tuple[str, str] | None:
-        return explained(gpu_log(variables))
+        return explain(gpu_log(variables))
 
 
 ENGINE: EngineTraits = TensorFlowTraits()

@@ -20,8 +20,8 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine, StepTrial
 from scalestudy.engines.keras.arithmetic import OVERRIDE, begin, refuse_other_arithmetic
-from scalestudy.engines.keras.inference import KerasInference, built_module, open_inference
-from scalestudy.engines.keras.model_files import describe_onnx, export_model, load_model, written_whole
+from scalestudy.engines.keras.inference import KerasInference, build_module, open_inference
+from scalestudy.engines.keras.model_files import describe_onnx, export_model, load_model, write_whole
 from scalestudy.engines.keras.private import (
     draw_by,
     forbid_downloads,
@@ -101,7 +101,7 @@ class Torch:
         if form == "keras":
             export_model(load_model(path, record.task), record, out, form)
         else:
-            export_module(built_module(path, record).model, record, out, form)
+            export_module(build_module(path, record).model, record, out, form)
 
     def try_step(
         self,
@@ -243,7 +243,7 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
     height, width, channels = record.input_shape
     module = Scaled(module, record.scale, dtype).eval()
     image = torch.zeros(ROWS, channels, height, width, dtype=getattr(torch, record.dtype))
-    with written_whole(out, form) as half, torch.no_grad(), warnings.catch_warnings():
+    with write_whole(out, form) as half, torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # tracing warns of branches on sizes, which are those of the record
         if form == "pt2":
             batch = torch.export.Dim("batch", min=1)

@@ -13,7 +13,7 @@ from torch.nn.modules import _functions
 
 from scalestudy.data.samples import Slice
 from scalestudy.engines.keras.adapt import adapt
-from scalestudy.engines.keras.layer_context import Working, collected, current
+from scalestudy.engines.keras.layer_context import Working, collect, current
 from scalestudy.tasks.module import ModuleModel
 from scalestudy.util.errors import UserError
 
@@ -37,19 +37,19 @@ class TorchBatchNorm(layers.BatchNormalization):
         """Normalise `inputs` (shape [B, ..., C])."""
         if mask is not None:
             raise NotImplementedError("Expected no mask. Received: a mask. Normalise before masking.")
-        worker, moments = current(), collected()
+        worker, moments = current(), collect()
         dtype = WIDE.get(inputs.dtype, inputs.dtype)
         x = inputs.movedim(-1, 1)  # a view, in PyTorch's channels_last layout
         gamma = self.gamma.value.to(dtype) if self.scale else x.new_ones(x.shape[1], dtype=dtype)
         beta = self.beta.value.to(dtype) if self.center else x.new_zeros(x.shape[1], dtype=dtype)
         learns = (training or moments) and self.trainable
         if learns and worker is not None and worker.sync_sum is not None:
-            out, mean, variance = normalised_over_workers(
+            out, mean, variance = normalise_over_workers(
                 x, gamma, beta, self.moving_mean.value, self.epsilon, worker, biased=True
             )
             self._move(mean, variance, worker, shared=True)
         elif learns:
-            out, mean, variance = normalised_over_slice(x, gamma, beta, self.epsilon)
+            out, mean, variance = normalise_over_slice(x, gamma, beta, self.epsilon)
             if moments:
                 moments.add(self, x.numel() // x.shape[1], mean, variance)
             else:
@@ -69,7 +69,7 @@ class TorchBatchNorm(layers.BatchNormalization):
             variable.value.mul_(keep).add_(value.to(variable.value.dtype), alpha=add)
 
 
-def normalised_over_slice(x: Any, weight: Any, bias: Any, epsilon: float) -> tuple[Any, Any, Any]:
+def normalise_over_slice(x: Any, weight: Any, bias: Any, epsilon: float) -> tuple[Any, Any, Any]:
     """Return `x` (shape [B, C, ...]) normalised by its own mean and biased variance, and both statistics."""
     count, dtype = x.numel() // x.shape[1], WIDE.get(x.dtype, x.dtype)
     mean, variance = (torch.zeros(x.shape[1], dtype=dtype, device=x.device) for _ in range(2))
@@ -79,7 +79,7 @@ def normalised_over_slice(x: Any, weight: Any, bias: Any, epsilon: float) -> tup
     return out, mean, variance * ((count - 1) / count) if count > 1 else torch.zeros_like(variance)
 
 
-def normalised_over_workers(
+def normalise_over_workers(
     x: Any, weight: Any, bias: Any, about: Any, epsilon: float, worker: Working, *, biased: bool = False
 ) -> tuple[Any, Any, Any]:
     """Return `x` (shape [B, C, ...]) normalised over the global batch, and mean and variance of its channels.
@@ -136,17 +136,17 @@ class ModuleBatchNorm(nn.BatchNorm2d):
 
     def forward(self, input: Any) -> Any:
         """Normalise `input` (shape [B, C, ...])."""
-        if not self.training and not self.frozen and (moments := collected()) is not None:
-            out, mean, variance = normalised_over_slice(input, self.weight, self.bias, self.eps)
+        if not self.training and not self.frozen and (moments := collect()) is not None:
+            out, mean, variance = normalise_over_slice(input, self.weight, self.bias, self.eps)
             moments.add(self, input.numel() // input.shape[1], mean, variance)
             return out
         worker = current() if self.over_workers and self.training else None
         if worker is not None and worker.sync_sum is not None:
-            out, mean, variance = normalised_over_workers(
+            out, mean, variance = normalise_over_workers(
                 input, self.weight, self.bias, self.running_mean, self.eps, worker
             )
         elif self.training and input.numel() == input.shape[1]:
-            out, mean, variance = normalised_over_slice(input, self.weight, self.bias, self.eps)
+            out, mean, variance = normalise_over_slice(input, self.weight, self.bias, self.eps)
         else:
             return super().forward(input)
         self._move(mean, variance)

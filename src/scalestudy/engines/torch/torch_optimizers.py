@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from scalestudy.config.point import Averages, Point, scaled_averages
+from scalestudy.config.point import Averages, Point, scale_averages
 from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
 
@@ -197,7 +197,7 @@ def optimizer_of(
     train, parameters = point.train, [variable.value for variable in variables]
     peak = float(rates.max())
     if task.optimizer is None:
-        inner = named_optimizer(
+        inner = make_optimizer(
             train.optimizer,
             parameters,
             peak,
@@ -227,7 +227,7 @@ def optimizer_of(
     )
 
 
-def named_optimizer(
+def make_optimizer(
     name: str,
     parameters: Sequence[Any],
     rate: float,
@@ -249,7 +249,7 @@ def named_optimizer(
     if scaling != "sqrt" or kappa == 1 or "betas" not in made.defaults:
         return made
     first, second = made.defaults["betas"]
-    first, second, epsilon = scaled_averages(Averages(first, second, made.defaults["eps"]), kappa)
+    first, second, epsilon = scale_averages(Averages(first, second, made.defaults["eps"]), kappa)
     return kind(parameters, lr=rate, **words | {"betas": (first, second), "eps": epsilon})
 
 

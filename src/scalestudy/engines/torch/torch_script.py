@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Group, to_json
-from scalestudy.engines.rendezvous import known_address, listening, start_within
+from scalestudy.engines.rendezvous import find_address, listening, start_within
 from scalestudy.util.errors import RunError, UserError
 
 
@@ -221,7 +221,7 @@ def _store(placement: Placement) -> Any:
         return distributed.TCPStore(host, placement.port, None, False, timeout, wait_for_workers=False)
     given: dict[str, Any] = {}
     with contextlib.suppress(OSError):  # the script's process group already runs a server there
-        server = listening(known_address(placement), placement.port)
+        server = listening(find_address(placement), placement.port)
         given["master_listen_fd"] = server.detach()
     return distributed.TCPStore(
         host, placement.port, None, True, timeout, wait_for_workers=False, multi_tenant=True, **given

@@ -17,11 +17,11 @@ from scalestudy.data.samples import Call, Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import DeviceMark
-from scalestudy.engines.keras.arithmetic import explained
+from scalestudy.engines.keras.arithmetic import explain
 from scalestudy.engines.keras.inference import Evaluation
-from scalestudy.engines.keras.keras_trainer import KerasTrainer, array_of, share_values, typed
+from scalestudy.engines.keras.keras_trainer import KerasTrainer, array_of, cast, share_values
 from scalestudy.engines.keras.layer_context import collecting
-from scalestudy.engines.keras.phases import Phase, kept
+from scalestudy.engines.keras.phases import Phase, keep
 from scalestudy.engines.keras.private import untrainable
 from scalestudy.engines.torch.torch_group import TorchReplicas
 from scalestudy.engines.torch.torch_layers import RunningStatistics, SharedBuffers, adapt_model, batch_norms
@@ -98,14 +98,14 @@ class TorchTrainer(KerasTrainer):
 
     def _step(self, phase: Phase) -> Step:
         task, model, variables = self.task, self.task.model, phase.variables
-        call = _compiled(model) if self._point.train.compile else model
+        call = _compile(model) if self._point.train.compile else model
 
         def losses(part: Slice) -> Any:
             # PyTorch's generators then give the same numbers after a resume, and to each worker others.
             self._seed(hash((self._point.seed, int(part.step), int(part.start))))
             inputs = scaled(part.inputs, self._scale, self._dtype)
             targets = scaled(part.targets, None, self._dtype) if self._scale is None else part.targets
-            with kept(model, phase.frozen):
+            with keep(model, phase.frozen):
                 if task.training_losses is not None:
                     return task.training_losses(call, task.loss, inputs, targets)
                 return task.loss(targets, call(inputs, training=True))
@@ -115,7 +115,7 @@ class TorchTrainer(KerasTrainer):
                 variable.assign(variable.constraint(variable))
 
         constrained = [variable for variable in variables if variable.constraint is not None]
-        with kept(model, phase.frozen):
+        with keep(model, phase.frozen):
             norms = [] if isinstance(model, keras.Model) or self._synchronised else batch_norms(model.module)
         loss = WorkerLoss(
             losses,
@@ -160,7 +160,7 @@ class TorchTrainer(KerasTrainer):
     def train(self, call: Call) -> SupportsFloat:
         self.enter(call[0].step)
         part, step = stage(call[0], self._device, self._copying), self._steps[self._phase]
-        with explained(), naming_unused(self._phases[self._phase].variables):
+        with explain(), naming_unused(self._phases[self._phase].variables):
             losses: SupportsFloat = sum(step(step_of(part, index)) for index in range(part.steps))
         return losses
 
@@ -168,7 +168,7 @@ class TorchTrainer(KerasTrainer):
     def statistics(self, call: Call) -> list[Any]:
         part, model = self.stage(call[0], 0).mapped(itemgetter(0)), self.task.model
         inputs = scaled(part.inputs, self._scale, self._dtype)
-        with kept(model, self._phases[self._phase].frozen), collecting() as moments:
+        with keep(model, self._phases[self._phase].frozen), collecting() as moments:
             model(inputs, training=False)
         return [value * float(part.count > 0) for value in moments.sums(self.norms)]
 
@@ -188,7 +188,7 @@ class TorchTrainer(KerasTrainer):
 
     def _assign_copies(self, variables: Sequence[keras.Variable], copies: Sequence[NDArray[Any]]) -> None:
         for variable, rows in zip(variables, copies, strict=True):
-            variable.assign(typed(rows[0], variable.dtype))
+            variable.assign(cast(rows[0], variable.dtype))
 
     def average(self) -> None:
         if self._group.size > 1 and self.local:
@@ -262,7 +262,7 @@ def buffers_of(model: Any) -> list[Any]:
     return untrainable(model) if isinstance(model, keras.Model) else model.buffers
 
 
-def _compiled(model: Any) -> Any:
+def _compile(model: Any) -> Any:
     if isinstance(model, keras.Model):
         raise UserError(
             "a PyTorch module, for train.compile",

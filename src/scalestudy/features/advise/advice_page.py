@@ -13,7 +13,7 @@ from scalestudy.features.advise.goals import Candidate, GoalAnswer, candidates_o
 from scalestudy.features.advise.larger_runs import LOSSES, LargerRuns
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Block, Document, Heading, Items, Paragraph, Section, Table
-from scalestudy.report.figure_data import downsampled
+from scalestudy.report.figure_data import downsample
 from scalestudy.report.number_format import decimals, time_unit, with_interval
 from scalestudy.util import units
 
@@ -175,7 +175,7 @@ def _larger_table(findings: Findings, larger: Sequence[LargerRuns], rows: int) -
     decision, shown = findings.advice.decision, []
     for series in larger:
         pays = _paying(series, decision.target, "value")
-        counts = downsampled([run.workers for run in series.runs], rows, [pays])
+        counts = downsample([run.workers for run in series.runs], rows, [pays])
         every = zip(series.runs, candidates_of(series), strict=True)
         shown += [(run, candidate) for run, candidate in every if run.workers in counts]
     runs, candidates = [run for run, _ in shown], [candidate for _, candidate in shown]

@@ -78,10 +78,10 @@ def answer(
 ) -> GoalAnswer:
     """Return the best candidates for a goal, given predictions of larger runs and why some are `missing`."""
     decision = findings.advice.decision
-    factors = [_measured_factor(findings, series) for series in expected]
+    factors = [_measure_factor(findings, series) for series in expected]
     reasons = (*missing, *(factor for factor in factors if isinstance(factor, str)))
     larger = tuple(
-        _priced(findings, series, factor)
+        _price(findings, series, factor)
         for series, factor in zip(expected, factors, strict=True)
         if not isinstance(factor, str)
     )
@@ -113,7 +113,7 @@ def answer(
     return GoalAnswer(goal, best, sure, ordered[1:], None, reasons, larger)
 
 
-def _measured_factor(findings: Findings, series: LargerRuns) -> float | str:
+def _measure_factor(findings: Findings, series: LargerRuns) -> float | str:
     """Return measured over predicted time on the most workers measured, or why measurements refute it all.
 
     Rows that are faster than predicted leave the prediction as it is: it is known to be pessimistic.
@@ -135,7 +135,7 @@ def _measured_factor(findings: Findings, series: LargerRuns) -> float | str:
     )
 
 
-def _priced(findings: Findings, series: LargerRuns, factor: float) -> LargerRuns:
+def _price(findings: Findings, series: LargerRuns, factor: float) -> LargerRuns:
     """Return larger runs with times multiplied by a factor, and with their cost and cost efficiency.
 
     The cost efficiency is that of the measured one-worker row, if there is one, times the share of it that a

@@ -27,9 +27,9 @@ from scalestudy.features.check.check_files import (
     Report,
     Topic,
     WritableFolder,
-    failed,
-    passed,
     read_report,
+    report_failure,
+    report_pass,
 )
 from scalestudy.features.check.check_job import (
     await_report,
@@ -266,7 +266,7 @@ def _login_lines(site: Site, plan: Plan) -> list[Line]:
     here = socket.gethostname()
     lines: list[Line] = []
     if plan.wants("versions") and site.container is not None:
-        lines.append(passed("versions", here, "in the container, not checked here"))
+        lines.append(report_pass("versions", here, "in the container, not checked here"))
     elif plan.wants("versions"):
         versions = host_checks.read_versions(site.environment)
         engine = engine_traits(plan.engine)
@@ -277,9 +277,9 @@ def _login_lines(site: Site, plan: Plan) -> list[Line]:
         image = getattr(site.container, "image", None)
         if image and "$" not in image and "://" not in image and not Path(image).expanduser().exists():
             action = "Build it (see environments/), or correct container in the site profile."
-            lines.append(failed("site", "here", f"{site.name}: no container image {image}", action))
+            lines.append(report_failure("site", "here", f"{site.name}: no container image {image}", action))
         else:
-            lines.append(passed("site", "here", f"profile {site.name}"))
+            lines.append(report_pass("site", "here", f"profile {site.name}"))
     return lines
 
 

@@ -104,22 +104,22 @@ class Report(Record):
         return Report(lines=self.lines + other.lines, bandwidth=self.bandwidth + other.bandwidth)
 
 
-def passed(topic: Topic, where: str, seen: str) -> Line:
+def report_pass(topic: Topic, where: str, seen: str) -> Line:
     """Return a line that requires no action."""
     return Line(topic=topic, status="pass", where=where, seen=seen)
 
 
-def warned(topic: Topic, where: str, seen: str, action: str) -> Line:
+def report_warning(topic: Topic, where: str, seen: str, action: str) -> Line:
     """Return a line about a problem that does not prevent the study from running."""
     return Line(topic=topic, status="warn", where=where, seen=seen, action=action)
 
 
-def failed(topic: Topic, where: str, seen: str, action: str) -> Line:
+def report_failure(topic: Topic, where: str, seen: str, action: str) -> Line:
     """Return a line about a problem that prevents the study from running."""
     return Line(topic=topic, status="fail", where=where, seen=seen, action=action)
 
 
-def merged(lines: Iterable[Line]) -> list[Line]:
+def merge(lines: Iterable[Line]) -> list[Line]:
     """Sort lines by topic, and merge equal lines of several hosts."""
     places: dict[Line, dict[str, None]] = {}
     for line in lines:

@@ -16,9 +16,9 @@ from scalestudy.features.check.check_files import (
     Line,
     Plan,
     Report,
-    failed,
-    passed,
     read_report,
+    report_failure,
+    report_pass,
     write_plan,
 )
 from scalestudy.launch.queue.job_script import render
@@ -74,15 +74,17 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
             try:
                 SLURM.queue.call(SLURM.queue.submits[0], "--test-only", str(script))
             except QueueAbsent as error:
-                return [failed(QUEUE_TOPIC, "here", f"no Slurm client ({error.received})", error.action)]
+                return [
+                    report_failure(QUEUE_TOPIC, "here", f"no Slurm client ({error.received})", error.action)
+                ]
             except QueueUnreachable as error:
                 seen = f"no answer: {error.received}"
-                return [failed(QUEUE_TOPIC, "Slurm", seen, "Try again later, or ask the site.")]
+                return [report_failure(QUEUE_TOPIC, "Slurm", seen, "Try again later, or ask the site.")]
             except QueueRefused as error:
                 action = SLURM.queue.advice(error.words) or error.action
-                lines.append(failed(QUEUE_TOPIC, "Slurm", f"{asked}: {error.words}", action))
+                lines.append(report_failure(QUEUE_TOPIC, "Slurm", f"{asked}: {error.words}", action))
             else:
-                lines.append(passed(QUEUE_TOPIC, "Slurm", f"{asked}: would be taken"))
+                lines.append(report_pass(QUEUE_TOPIC, "Slurm", f"{asked}: would be taken"))
     return lines
 
 

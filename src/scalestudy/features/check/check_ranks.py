@@ -38,7 +38,7 @@ from scalestudy.hardware import cores, devices
 from scalestudy.hardware.devices import Gpu
 from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
 from scalestudy.launch import reserve
-from scalestudy.launch.hosts import reserved
+from scalestudy.launch.hosts import reserve_devices
 from scalestudy.launch.worker_processes import ProcessGroup, WorkerProcesses, started_in, worker_commands
 from scalestudy.plugins.engines import Collective, EngineTraits, collective, engine_traits
 from scalestudy.store.run_folder import RunFolder
@@ -78,7 +78,7 @@ def check_on_hosts(folder: Path, plan: Plan, point: Point, on_progress: Callable
     """Start the plan's ranks on the hosts of a point, with files in a folder that they share."""
     write_plan(folder, plan)
     with contextlib.ExitStack() as held:
-        _, processes = reserved(held, point, [os.path.join(folder, PLAN_FILE)])
+        _, processes = reserve_devices(held, point, [os.path.join(folder, PLAN_FILE)])
         return await_ranks(folder, processes(RunFolder(folder)), on_progress)
 
 

@@ -23,12 +23,12 @@ from scalestudy.features.check.check_files import (
     RankAnswer,
     Topic,
     WritableFolder,
-    failed,
-    passed,
-    warned,
+    report_failure,
+    report_pass,
+    report_warning,
 )
 from scalestudy.hardware.installed import describe, describe_other
-from scalestudy.launch.host_connection import HostFacts, HostRequest, Unreachable, connected
+from scalestudy.launch.host_connection import HostFacts, HostRequest, Unreachable, connect
 from scalestudy.launch.hosts import Listed
 from scalestudy.plugins.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
 from scalestudy.plugins.strategies import REGISTRY
@@ -46,8 +46,8 @@ def judge_cores(where: str, *, ranks: Sequence[Sequence[int]], cpus_per_worker: 
     seen = f"{len(together)} cores granted, {len(ranks)} x {cpus_per_worker} requested"
     if len(together) < wanted or min(len(cpus) for cpus in ranks) < cpus_per_worker:
         action = "Give each task its cores (--cpus-per-task to srun), or lower cpus_per_worker or workers."
-        return warned("cores", where, seen, action)
-    return passed("cores", where, seen)
+        return report_warning("cores", where, seen, action)
+    return report_pass("cores", where, seen)
 
 
 def gpus_of(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
@@ -74,17 +74,19 @@ def judge_devices(
     `why` holds the host's reason why no GPU is visible, and what to do.
     """
     if device == "cpu":
-        return passed("devices", where, f"{gpus} GPUs seen; the study computes on CPUs")
+        return report_pass("devices", where, f"{gpus} GPUs seen; the study computes on CPUs")
     needed = workers if gpus or device == "gpu" else promised
     if gpus >= needed:
-        return passed("devices", where, f"{gpus} GPUs seen" + ("" if gpus else ": workers compute on CPUs"))
+        return report_pass(
+            "devices", where, f"{gpus} GPUs seen" + ("" if gpus else ": workers compute on CPUs")
+        )
     seen = f"{gpus} GPUs seen, {needed} needed for {workers} workers"
     if not gpus and why:
-        return failed("devices", where, f"{seen}: {why[0]}", why[1])
+        return report_failure("devices", where, f"{seen}: {why[0]}", why[1])
     action = (
         "Request more GPUs per node (gpu_request in the site profile) or fewer workers. See nvidia-smi there."
     )
-    return failed("devices", where, seen, action)
+    return report_failure("devices", where, seen, action)
 
 
 def judge_infiniband(where: str, root: Path = Path("/"), library: str = "libibverbs.so.1") -> Line | None:
@@ -99,8 +101,8 @@ def judge_infiniband(where: str, root: Path = Path("/"), library: str = "libibve
         action = (
             "Install it where workers run, in the container too (Debian: libibverbs1, ibverbs-providers)."
         )
-        return failed("network", where, f"{seen}, but {error}", action)
-    return passed("network", where, f"{seen}, and {library} loads")
+        return report_failure("network", where, f"{seen}, but {error}", action)
+    return report_pass("network", where, f"{seen}, and {library} loads")
 
 
 def judge_folder(where: str, folder: WritableFolder) -> Line:
@@ -108,7 +110,9 @@ def judge_folder(where: str, folder: WritableFolder) -> Line:
     path = Path(os.path.expandvars(folder.path)).expanduser()
     name = f"{folder.purpose} folder {path}"
     if not path.is_absolute():
-        return failed("folders", where, f"{name}: a variable is not set", "Set it, or write the path out.")
+        return report_failure(
+            "folders", where, f"{name}: a variable is not set", "Set it, or write the path out."
+        )
     try:
         present = next(parent for parent in (path, *path.parents) if os.path.lexists(parent))
         with tempfile.NamedTemporaryFile(prefix=".scalestudy-check-", dir=present) as file:
@@ -118,13 +122,13 @@ def judge_folder(where: str, folder: WritableFolder) -> Line:
         free = shutil.disk_usage(present).free
     except OSError as error:
         action = "Name another folder, or correct its permissions or quota."
-        return failed("folders", where, f"{name}: {error.strerror or error}", action)
+        return report_failure("folders", where, f"{name}: {error.strerror or error}", action)
     seen = (
         f"{name}: {'writable' if present == path else f'can be made in {present}'}, {units.size(free)} free"
     )
     if free < SPARE_BYTES:
-        return warned("folders", where, seen, "Make space.")
-    return passed("folders", where, seen)
+        return report_warning("folders", where, seen, "Make space.")
+    return report_pass("folders", where, seen)
 
 
 def present(folder: Path) -> Path:
@@ -143,7 +147,7 @@ def host_lines(hosts: Sequence[Listed], folders: Sequence[Path]) -> list[Line]:
         request = HostRequest(paths=tuple(seen_by))
         answers = [
             (connection.host, answer)
-            for connection, answer in connected(held, [(host.name, request) for host in hosts])
+            for connection, answer in connect(held, [(host.name, request) for host in hosts])
         ]
     return judge_hosts(answers, seen_by)
 
@@ -156,19 +160,23 @@ def judge_hosts(answers: Sequence[tuple[str, HostFacts | RunError]], folders: di
     for host, answer in answers:
         if isinstance(answer, RunError):
             topic: Topic = "network" if isinstance(answer, Unreachable) else "versions"
-            lines.append(failed(topic, host, answer.received, answer.action))
+            lines.append(report_failure(topic, host, answer.received, answer.action))
             continue
-        lines.append(passed("network", host, "answers by SSH"))
+        lines.append(report_pass("network", host, "answers by SSH"))
         if answer.version != scalestudy.__version__:
             seen = f"Scalestudy {answer.version}, here {scalestudy.__version__}"
-            lines.append(failed("versions", host, seen, "Install the same version on every host."))
+            lines.append(report_failure("versions", host, seen, "Install the same version on every host."))
         lines += [
-            failed("folders", host, f"does not see {folders[path]}", "Keep it where all hosts see it.")
+            report_failure(
+                "folders", host, f"does not see {folders[path]}", "Keep it where all hosts see it."
+            )
             for path in answer.unseen
         ]
         if (own := _gpus(answer)) != usual[0][0]:
             seen = f"{own}; most other hosts have {usual[0][0]}"
-            lines.append(warned("devices", host, seen, "Compare numbers of workers on hosts that are alike."))
+            lines.append(
+                report_warning("devices", host, seen, "Compare numbers of workers on hosts that are alike.")
+            )
     return lines
 
 
@@ -205,18 +213,18 @@ def judge_versions(
     """Return lines about the result of `read_versions`; the study's strategies need `libraries`."""
     if isinstance(versions, str):
         action = "Build the environment (see environments/), or correct `environment` in the site profile."
-        return [failed("versions", where, f"no environment: {versions}", action)]
+        return [report_failure("versions", where, f"no environment: {versions}", action)]
     good, problems = [], []
 
     def judge(label: str, version: str | None, wanted: str, action: str, *, needed: bool = True) -> None:
         if version is None and needed:
-            problems.append(failed("versions", where, f"{label} not installed", action))
+            problems.append(report_failure("versions", where, f"{label} not installed", action))
         elif version is None:
             good.append(f"{label} not installed (not needed)")
         elif _fits(version, wanted):
             good.append(f"{label} {version}")
         else:
-            line = failed if needed else warned
+            line = report_failure if needed else report_warning
             problems.append(line("versions", where, f"{label} {version}, but {wanted} is needed", action))
 
     judge("Python", versions["Python"], PYTHON, "Build a new environment with another Python.")
@@ -224,7 +232,9 @@ def judge_versions(
         present = [name for name in wanted.packages if name in versions]
         if len({versions[name] for name in present}) > 1:
             both = " and ".join(f"{name} {versions[name]}" for name in present)
-            problems.append(failed("versions", where, f"{both} overwrite each other", "Keep one of them."))
+            problems.append(
+                report_failure("versions", where, f"{both} overwrite each other", "Keep one of them.")
+            )
             continue
         action = f"Run `pip install '{wanted.packages[0]}{wanted.versions}'`."
         judge(wanted.label, versions[present[0]] if present else None, wanted.versions, action)
@@ -233,7 +243,7 @@ def judge_versions(
         judge(library.label, versions.get(library.name), library.versions, library.mend, needed=needed)
     for name in sorted(set(libraries) - {library.name for library in engine.libraries}):
         judge(name, versions.get(name.replace("_", "-").lower()), "", f"Run `pip install {name}` there.")
-    return [passed("versions", where, ", ".join(good)), *problems]
+    return [report_pass("versions", where, ", ".join(good)), *problems]
 
 
 def _fits(version: str, wanted: str) -> bool:
@@ -255,7 +265,7 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, R
             stalled = answer.state == "stalled"
             why = "was not imported in time" if stalled else f"cannot be imported: {cause(answer.tail)}"
             action = "Repair the environment. A slow file system looks the same."
-            lines.append(failed("builds", fact.host, f"{engine.label} {why}", action))
+            lines.append(report_failure("builds", fact.host, f"{engine.label} {why}", action))
             continue
         gpus = fact.gpus if plan.device != "cpu" else 0
         lines.append(_framework(fact.host, engine, build, shown_at_once(gpus, fact.uuids), plan.device))
@@ -272,31 +282,35 @@ def _framework(host: str, engine: EngineTraits, build: Mapping[str, Any], gpus: 
     if build["rocm"]:
         install = f", and install '.[{engine.gpu_extra}]'" if engine.gpu_extra else ""
         action = f"Use nodes with NVIDIA GPUs{install}. AMD GPUs are not supported."
-        worse = failed if device == "gpu" else warned
+        worse = report_failure if device == "gpu" else report_warning
         return worse("builds", host, f"{seen}, so workers compute on CPUs only", action)
     if build["gpus"] < gpus:
         words, action = build["no_gpus"]
-        return failed("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs: {words}", action)
-    return passed("builds", host, seen)
+        return report_failure("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs: {words}", action)
+    return report_pass("builds", host, seen)
 
 
 def _library(
     host: str, library: StrategyLibrary, build: Mapping[str, Any], gpus: int, *, needed: bool
 ) -> Line:
-    worse = failed if needed else warned
+    worse = report_failure if needed else report_warning
     if error := build[f"{library.name}_error"]:
         return worse("builds", host, f"{library.label} does not load: {error}", library.mend)
     flags = build[library.name]
     if flags is None:
         seen = f"no {library.label}"
-        return failed("builds", host, seen, library.mend) if needed else passed("builds", host, seen)
+        return (
+            report_failure("builds", host, seen, library.mend)
+            if needed
+            else report_pass("builds", host, seen)
+        )
     has = [name for name in ("gloo", "mpi", "nccl") if flags[name]]
     seen = f"{library.label} with {', '.join(has) or 'nothing'}"
     if not (flags["gloo"] or flags["mpi"]):
         return worse("builds", host, seen, library.mend_sums)
     if gpus and not flags["nccl"]:
-        return warned("builds", host, f"{seen}, beside {gpus} GPUs", library.mend_gpus)
-    return passed("builds", host, seen)
+        return report_warning("builds", host, f"{seen}, beside {gpus} GPUs", library.mend_gpus)
+    return report_pass("builds", host, seen)
 
 
 def collectives_to_try(

@@ -20,9 +20,9 @@ from scalestudy.features.check.check_files import (
     Plan,
     RankAnswer,
     Report,
-    failed,
-    passed,
-    warned,
+    report_failure,
+    report_pass,
+    report_warning,
 )
 from scalestudy.plugins.engines import Collective, engine_traits
 from scalestudy.util import units
@@ -93,7 +93,7 @@ def _judge_ranks(
     lines = [line for fact in facts.values() for line in fact.lines]
     missing = sorted(set(range(placement.size)) - set(facts))
     lines += [
-        failed(
+        report_failure(
             "ranks",
             hosts[rank] or f"rank {rank}",
             f"rank {rank} did not appear within {plan.start_limit:g} s",
@@ -106,7 +106,7 @@ def _judge_ranks(
         by_host.setdefault(fact.host, []).append(fact)
     if not missing:
         seen = f"{placement.size} ranks on {_hosts(len(by_host))} (from {placement.source})"
-        lines.append(passed("ranks", facts[0].host, seen))
+        lines.append(report_pass("ranks", facts[0].host, seen))
     for name, ranks in by_host.items():
         if plan.wants("devices"):
             line = host_checks.judge_devices(
@@ -133,12 +133,14 @@ def _try_collectives(
 ) -> list[Line]:
     if len(facts) < 2:
         first = trials.hosts[0]
-        return [passed("collectives", first, "a single worker has no others to combine with")]
+        return [report_pass("collectives", first, "a single worker has no others to combine with")]
     lines, source = [], placement.source
     met = placement.port is not None and all(placement.hosts)
     if not met:
         action = "Start the workers with srun, or under mpirun in blocks of one size a node."
-        lines.append(warned("collectives", trials.hosts[0], f"hosts or port unknown (from {source})", action))
+        lines.append(
+            report_warning("collectives", trials.hosts[0], f"hosts or port unknown (from {source})", action)
+        )
     ways = host_checks.collectives_to_try(plan, facts, builds, source=source, met=met)
     return lines + trials.lines(ways, needed=host_checks.used_by_study(plan, ways, source=source))
 
@@ -183,14 +185,14 @@ class Trials:
                 break
         for way, breakdown in broken:
             action = f"{way.mend} {_instead(way, worked)}".strip()
-            line = failed if way.name in needed else warned
+            line = report_failure if way.name in needed else report_warning
             lines.append(line("collectives", breakdown.where, f"{way.name} {breakdown.what}", action))
         return lines
 
     def _worked(self, way: Collective, answers: Mapping[int, RankAnswer]) -> list[Line]:
         count = len(self._parties())
         where = _hosts(count)
-        lines = [passed("collectives", where, f"{way.name} over {len(self._ranks)} ranks")]
+        lines = [report_pass("collectives", where, f"{way.name} over {len(self._ranks)} ranks")]
         rows = self._rows(way, answers, count)
         if rows:
             self.bandwidth += rows
@@ -319,7 +321,7 @@ def judge_collective(
 def rank_gone(rank: int, host: str) -> Line:
     """Return the line for a rank that has stopped responding."""
     action = f"Look at logs/rank-{rank}.log and at the state of {host}."
-    return failed("ranks", host, f"rank {rank} has stopped answering", action)
+    return report_failure("ranks", host, f"rank {rank} has stopped answering", action)
 
 
 def bandwidth_line(rows: Sequence[AllReduce], where: str, *, one_host: bool) -> Line:
@@ -333,8 +335,8 @@ def bandwidth_line(rows: Sequence[AllReduce], where: str, *, one_host: bool) -> 
     if top.bus_bandwidth < SLOW and not one_host:
         faster = "choose a faster interface (NCCL_SOCKET_IFNAME, HOROVOD_GLOO_IFACE)."
         action = f"As slow as gigabit Ethernet: {faster}"
-        return warned("bandwidth", where, seen, action)
-    return passed("bandwidth", where, seen)
+        return report_warning("bandwidth", where, seen, action)
+    return report_pass("bandwidth", where, seen)
 
 
 def _instead(broken: Collective, worked: Sequence[Collective]) -> str:

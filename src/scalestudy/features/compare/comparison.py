@@ -126,7 +126,7 @@ class Compared:
         return self.corrected is not None and self.corrected < SIGNIFICANT
 
 
-def compared(sides: Sequence[Side]) -> list[Compared]:
+def compare_rows(sides: Sequence[Side]) -> list[Compared]:
     """Compare every quantity of every row that the first side shares with another; correct all P values."""
     rows = []
     for other in range(1, len(sides)):
@@ -142,7 +142,7 @@ def compared(sides: Sequence[Side]) -> list[Compared]:
 def _row(
     key: Key, quantity: Quantity, other: int, first: Side, second: Side, measure: Measure, paired: bool
 ) -> Compared:
-    ours, theirs = _tagged(0, key), _tagged(1, key)
+    ours, theirs = _tag(0, key), _tag(1, key)
     known = measure.values[ours], measure.values[theirs]
     before, after = (measure.mean(side) if measure.values[side] else NOTHING for side in (ours, theirs))
     made = Compared(key, quantity, other, (before, after))
@@ -166,12 +166,12 @@ def _together(first: Side, second: Side, quantity: Quantity) -> tuple[Measure, b
     """Return one measure of both sides, and whether seeds are paired; else each side pools its spreads."""
     sides = (first, second)
     values = {
-        _tagged(place, key): {} if _is_time(side, key, quantity) else dict(by_seed)
+        _tag(place, key): {} if _is_time(side, key, quantity) else dict(by_seed)
         for place, side in enumerate(sides)
         for key, by_seed in getattr(side.findings.measures, quantity).values.items()
     }
     alike = [
-        [_tagged(place, key) for key in side.findings.measures.groups if side.timed(key)]
+        [_tag(place, key) for key in side.findings.measures.groups if side.timed(key)]
         for place, side in enumerate(sides)
     ]
     paired = quantity == "quality" and unpaired_because(first, second) is None
@@ -194,7 +194,7 @@ def _is_time(side: Side, key: Key, quantity: Quantity) -> bool:
     return quantity == "rate" and side.findings.measures.bases[key] == "training"
 
 
-def _tagged(place: int, key: Key) -> Key:
+def _tag(place: int, key: Key) -> Key:
     """Return a key for a row that is unique among the rows of both sides."""
     return Key(key.strategy, key.workers, f"{place}{key.variant}")
 
@@ -282,7 +282,7 @@ def compare(sides: Sequence[Side]) -> Comparison:
             ", ".join(tasks),
             "Compare studies that train the same model on the same data.",
         )
-    rows = tuple(compared(sides))
+    rows = tuple(compare_rows(sides))
     others = [row for row in rows if row.why_not.startswith("parameters of the model")]
     if rows and len(others) == len(rows):
         raise UserError(

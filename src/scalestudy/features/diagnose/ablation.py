@@ -28,7 +28,7 @@ from scalestudy.measure.rank_environment import rank_record
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.store.record_file import read_record, write_record
 from scalestudy.store.records import Count, Record, Seconds
-from scalestudy.training.device_setup import OwnPart, joined_workers
+from scalestudy.training.device_setup import OwnPart, join_workers
 from scalestudy.training.reading import loaders
 from scalestudy.util.errors import UserError
 
@@ -119,7 +119,7 @@ def run(part: OwnPart) -> None:
     ablation = read_record(folder.path / ABLATION, Ablation).record
     if ablation is None:
         raise UserError("a readable plan", f"{folder.path / ABLATION}, unreadable", "Diagnose it again.")
-    engine, joined = joined_workers(part)
+    engine, joined = join_workers(part)
     threads, devices = len(cores.granted()), engine.devices(part.device)
     traits = engine_traits(point.engine)
     folder.write_rank(rank_record(placement, traits, threads=threads, devices=devices, build={}))
@@ -167,7 +167,7 @@ class CallTimes:
         return self.done - self.begin[0]
 
 
-def timed(train: Train, calls: Iterator[Call], count: int, heart: Heartbeat) -> CallTimes:
+def time_calls(train: Train, calls: Iterator[Call], count: int, heart: Heartbeat) -> CallTimes:
     """Compute `count` calls, with at most `IN_FLIGHT` calls queued on the device."""
     times, pending = CallTimes(), deque[SupportsFloat]()
     for _ in range(count):
@@ -220,8 +220,8 @@ class _Bench:
         train = self._trainer(name, loader).train
         heart, group = self._clock.heart, self._joined.group
         with self._source(name, loader, global_batch) as (call, source):
-            timed(train, source, 1, heart)
-            call_seconds = timed(train, source, WARM - 1, heart).seconds / (WARM - 1)
+            time_calls(train, source, 1, heart)
+            call_seconds = time_calls(train, source, WARM - 1, heart).seconds / (WARM - 1)
             count = calls_of_block(self._ablation.seconds, call_seconds)
             count = int(group.share(np.array([count]))[0])  # all ranks use the count of rank 0
             if name == "together":
@@ -232,11 +232,11 @@ class _Bench:
                     time.sleep(POLL)
             else:
                 group.host_sum(np.zeros(1))
-            times = timed(train, source, count, heart)
+            times = time_calls(train, source, count, heart)
             if name == "together":  # keep computing until all others have been measured
                 (folder / f"done-{self._turn}").touch()
                 while not self._all_have(f"done-{self._turn}", folder):
-                    timed(train, source, 1, heart)
+                    time_calls(train, source, 1, heart)
         part = call[0]
         return BlockTimes(
             name=name,

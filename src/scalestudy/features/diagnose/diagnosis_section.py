@@ -189,7 +189,7 @@ def diagnosis_section(findings: "Findings") -> Section | None:
     return section_of(stored_diagnosis(known[0], StudyFolder.open(findings.folder), findings.rows))
 
 
-def rendered(stored: StoredDiagnosis, form: Literal["table", "json"], width: int = 120) -> str:
+def render(stored: StoredDiagnosis, form: Literal["table", "json"], width: int = 120) -> str:
     """Return a diagnosis as text with a final newline."""
     if form == "json":
         record = stored.diagnosis.model_dump(mode="json")

@@ -28,7 +28,7 @@ from scalestudy.hardware import cores, devices
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.launcher import launcher
 from scalestudy.launch.local import failure_of_end, terminable
-from scalestudy.launch.reserve import await_gpus, granted
+from scalestudy.launch.reserve import await_gpus, grant
 from scalestudy.launch.worker_processes import (
     POLL,
     Command,
@@ -202,17 +202,17 @@ def measure_rounds(
         on_progress = held.enter_context(listener.progress(f"Diagnosing {point.name}", rounds * per_round))
         held.enter_context(terminable())
         gpus = await_gpus(held, point, listener.note)
-        place = _Resources(*held.enter_context(granted(point, gpus)), gpus=gpus)
+        place = _Resources(*held.enter_context(grant(point, gpus)), gpus=gpus)
         begin = time.monotonic()
         for number in range(rounds):
             turned = JOINED[number % 3 :] + JOINED[: number % 3]
             ablation = Ablation(blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers)
             times, done = {}, number * per_round
-            for kind in (_joined, _apart) if number % 2 == 0 else (_apart, _joined):
+            for kind in (_join, _apart) if number % 2 == 0 else (_apart, _join):
                 on_blocks = partial(lambda before, blocks: on_progress(before + blocks), done)
                 times[kind] = kind(place, folder / f"round-{number + 1}", ablation, on_blocks)
-                done += TURNS * (len(JOINED) if kind is _joined else KINDS - len(JOINED))
-            measured.append(Round(times[_joined], times[_apart], place.point.oversubscribed))
+                done += TURNS * (len(JOINED) if kind is _join else KINDS - len(JOINED))
+            measured.append(Round(times[_join], times[_apart], place.point.oversubscribed))
             left = (rounds - number - 1) * (time.monotonic() - begin) / (number + 1)
             if left:
                 listener.note(f"Round {number + 1} of {rounds} done; about {units.duration(left)} left.")
@@ -229,11 +229,11 @@ class _Resources(NamedTuple):
     gpus: Sequence[str]
 
 
-def _joined(
+def _join(
     place: _Resources, folder: Path, ablation: Ablation, on_blocks: OnBlocks
 ) -> tuple[AblationTimes, ...]:
     """Run the point's own processes, and return their times by rank."""
-    run, size = _created(folder / "joined", place.point, ablation), place.point.processes
+    run, size = _create(folder / "joined", place.point, ablation), place.point.processes
     commands = worker_commands(run, size, place.port, place.cpus, place.variables)
     _attempt([run] * size, range(size), commands, on_blocks)
     return tuple(_times(run))
@@ -250,7 +250,7 @@ def _apart(
     for worker, name in enumerate(names):
         blocks = (*(ALONE if worker == 0 else ()), "together") * TURNS
         update = {"blocks": blocks, "worker": worker, "peers": names}
-        run = _created(folder / name, one, ablation.model_copy(update=update))
+        run = _create(folder / name, one, ablation.model_copy(update=update))
         variables = dict(place.variables)
         if place.gpus:
             variables |= devices.showing([place.gpus[worker]]) | assignment([place.gpus[worker]])
@@ -261,7 +261,7 @@ def _apart(
     return tuple(times for run in runs for times in _times(run))
 
 
-def _created(path: Path, point: Point, ablation: Ablation) -> RunFolder:
+def _create(path: Path, point: Point, ablation: Ablation) -> RunFolder:
     path.mkdir(parents=True)
     write_point(path / "point.json", point)
     write_record(path / ABLATION, ablation)

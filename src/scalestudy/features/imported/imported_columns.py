@@ -52,7 +52,7 @@ def shown(text: str) -> str:
     return clean if len(clean) <= LONGEST else f"{clean[:LONGEST]}…"
 
 
-def normalised(name: str) -> str:
+def normalise(name: str) -> str:
     """Return a name in lower case with underscores: `Time per Epoch` becomes `time_per_epoch`."""
     return re.sub(r"[^a-z0-9.]+", "_", name.strip().lower()).strip("_")
 
@@ -66,7 +66,7 @@ def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, I
     for role, name in given.items():
         if name not in header:
             wanted = f"a column {shown(name)!r} for {role}"
-            raise UserError(wanted, listed(header), f"Correct --column {role}=NAME.")
+            raise UserError(wanted, join_words(header), f"Correct --column {role}=NAME.")
     columns = {}
     for role, names in NAMES.items():
         free = [name for name in header if name not in given.values()]
@@ -85,9 +85,9 @@ def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, I
     return columns
 
 
-def named_columns(header: Sequence[str], metric: str) -> list[str]:
+def name_columns(header: Sequence[str], metric: str) -> list[str]:
     """Return the columns of a metric, such as `accuracy` and `val_accuracy`."""
-    return [name for name in header if normalised(metric) in (normalised(name), metric_name(name))]
+    return [name for name in header if normalise(metric) in (normalise(name), metric_name(name))]
 
 
 def quality_column(header: Sequence[str], metric: str | None) -> str | None:
@@ -99,9 +99,9 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
         UserError: Several metrics match, or there is no column `metric`.
     """
     if metric is not None:
-        named = named_columns(header, metric)
+        named = name_columns(header, metric)
         if not named:
-            raise UserError(f"a column {shown(metric)!r}", listed(header), "Correct --metric.")
+            raise UserError(f"a column {shown(metric)!r}", join_words(header), "Correct --metric.")
         return next((name for name in named if _is_validation(name)), named[0])
     metrics = [name for name in header if known(metric_name(name)).better == "higher"]
     errors = [name for name in header if known(metric_name(name)).better == "lower"]
@@ -110,28 +110,28 @@ def quality_column(header: Sequence[str], metric: str | None) -> str | None:
     fitting = [name for name in metrics if _is_validation(name)] or metrics
     if len(fitting) > 1:
         raise UserError(
-            "one column for the quality", listed(fitting), f"Choose one: --metric {shown(fitting[0])}"
+            "one column for the quality", join_words(fitting), f"Choose one: --metric {shown(fitting[0])}"
         )
     return fitting[0] if fitting else None
 
 
 def metric_name(column: str) -> str:
     """Return the metric in a column: `accuracy` for `val_accuracy`."""
-    name = normalised(column)
+    name = normalise(column)
     return next((name.removeprefix(split) for split in _SPLITS if name.startswith(split)), name)
 
 
 def _is_validation(column: str) -> bool:
-    return normalised(column).startswith(_SPLITS)
+    return normalise(column).startswith(_SPLITS)
 
 
 def _split_unit(name: str, role: str) -> tuple[str, str]:
     """Split off the unit of a time: `Training time [min]` becomes ("training_time", "min")."""
     with_unit = _UNIT.fullmatch(name.strip()) if role in TIMES else None
-    return (normalised(with_unit[1]), with_unit[2].strip().lower()) if with_unit else (normalised(name), "")
+    return (normalise(with_unit[1]), with_unit[2].strip().lower()) if with_unit else (normalise(name), "")
 
 
-def listed(names: Sequence[str]) -> str:
+def join_words(names: Sequence[str]) -> str:
     """Return the names of columns for a message."""
     return f"the columns {', '.join(shown(name) for name in names[:20])}"
 

@@ -14,10 +14,10 @@ from scalestudy.features.imported.imported_columns import (
     ImportedColumn,
     ImportOptions,
     find_columns,
-    listed,
+    join_words,
     metric_name,
-    named_columns,
-    normalised,
+    name_columns,
+    normalise,
     quality_column,
     run_of_log,
     shown,
@@ -137,13 +137,13 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
         raise UserError("a table with rows", f"none in {shown(path.name)}", "Name another file.")
     header = list(dict.fromkeys(name for row in rows for name in row.cells))
     columns = find_columns(header, options.columns)
-    named = options.metric is not None and named_columns(header, options.metric)
+    named = options.metric is not None and name_columns(header, options.metric)
     if "quality" in columns and not named:
         metric = options.metric or metric_name(columns["quality"].name)
         if options.metric and not (known(metric).better or options.better or "better" in columns):
             expected = f"a column {shown(metric)!r}, or a metric that is known by name, for `quality`"
             raise UserError(
-                expected, listed(header), "Correct --metric, or add --better higher or --better lower."
+                expected, join_words(header), "Correct --metric, or add --better higher or --better lower."
             )
     else:
         quality = quality_column(header, options.metric)
@@ -160,27 +160,25 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     }
     if is_log:
         name = run_of_log(path, options)
-        native = DEFAULT if {normalised(column) for column in header} >= PUBLISHED else None
+        native = DEFAULT if {normalise(column) for column in header} >= PUBLISHED else None
         defaults |= name._asdict() | {"strategy": name.strategy or native}
     file = shown(path.name)
     if "workers" not in columns and defaults["workers"] is None:
         action = "Name it: --column workers=NAME, or say the number for all: --workers N."
-        raise UserError(f"a column of {file} for workers", listed(header), action)
+        raise UserError(f"a column of {file} for workers", join_words(header), action)
     if not columns.keys() & {*TIMES, "throughput", "quality", "loss"}:
         wanted = f"a column of {file} for training_seconds, throughput or quality"
-        raise UserError(wanted, listed(header), "Name the column: --column training_seconds=NAME.")
+        raise UserError(wanted, join_words(header), "Name the column: --column training_seconds=NAME.")
     used = {column.name for column in columns.values()}
     swept = [
-        name
-        for name in header
-        if name not in used and ("." in name.strip(".") or normalised(name) in BATCHES)
+        name for name in header if name not in used and ("." in name.strip(".") or normalise(name) in BATCHES)
     ]
     parsed, skipped = _parse(rows, columns, swept, defaults)
     _sweep_batches(parsed)
     if not parsed:
         raise UserError("a row with numbers", f"none in {file}: {skipped[0]}", "Correct its rows.")
     if by_epoch:
-        at_end = "quality" in columns and normalised(columns["quality"].name) == metric
+        at_end = "quality" in columns and normalise(columns["quality"].name) == metric
         runs = [_run_of_epochs(label, group, at_end) for group in _by_run(path, parsed)]
     else:
         runs = [_run(label, [row], row.values) for row in parsed]

@@ -145,13 +145,13 @@ def data_warnings(statistics: Statistics, kind: Kind, classes: Sequence[ClassCou
     )
     serious = ("duplicate-across-splits", "class-without-training")
     return [
-        DataWarning(name, _counted(samples, what), action, tuple(samples), name in serious)
+        DataWarning(name, _count(samples, what), action, tuple(samples), name in serious)
         for name, samples, what, action in found
         if samples
     ]
 
 
-def _counted(samples: Sequence[str], what: str) -> str:
+def _count(samples: Sequence[str], what: str) -> str:
     """Return the number of samples in words; `what` has the form "NOUN|NOUNS and the rest"."""
     one, _, more = what.partition("|")
     many, _, rest = more.partition(" ")

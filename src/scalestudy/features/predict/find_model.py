@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from scalestudy.app.selection import named_points
+from scalestudy.app.selection import match_points
 from scalestudy.config.catalog import has_name
 from scalestudy.config.objectives import gain, known
 from scalestudy.config.parse import load_study
@@ -153,7 +153,7 @@ def _of_run(run: RunFolder, notes: tuple[str, ...], weights: str) -> FoundModel:
 
 def _of_study(folder: Path, point: str | None) -> tuple[RunFolder, tuple[str, ...]]:
     study = StudyFolder.open(folder)
-    names = named_points([known.name for known in study.points()], [point or "*"])
+    names = match_points([known.name for known in study.points()], [point or "*"])
     if point is not None and len(names) == 1:
         return _newest(study.runs(names[0]), folder / "points" / names[0]), ()
     done: list[tuple[float, RunFolder]] = []

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from scalestudy.data.images.decode import read_pixels
-from scalestudy.data.images.form import Form, Way, covering, fitted, resize_image
+from scalestudy.data.images.form import Form, Way, covering, fit_size, resize_image
 from scalestudy.data.images.tiles import Tile, cut, stitch, tiles_of
 from scalestudy.data.samples import Size
 from scalestudy.data.sources.files import READ_SUFFIXES, is_system
@@ -163,14 +163,14 @@ class Whole:
         if self.size == self.into:
             return one
         if self.way == "stretch":
-            return resized(one, self.size)
-        inner = {"pad": fitted, "crop": covering}[self.way](self.size, self.into)
+            return resize(one, self.size)
+        inner = {"pad": fit_size, "crop": covering}[self.way](self.size, self.into)
         (top, low), (left, right) = (_middle(*sides) for sides in zip(inner, self.into, strict=True))
         if self.way == "pad":
-            return resized(one[top:low, left:right], self.size)
+            return resize(one[top:low, left:right], self.size)
         whole = np.full((*inner, one.shape[2]), np.nan, np.float32)
         whole[top:low, left:right] = one
-        return resized(whole, self.size)
+        return resize(whole, self.size)
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def placing(size: Size, record: ModelRecord) -> Placing:
     return Whole(size, record.size, data.get("fit", "pad"))
 
 
-def resized(values: Array, size: Size) -> Array:
+def resize(values: Array, size: Size) -> Array:
     """Resize float values [h, w, N] to [H, W, N], each channel by bilinear interpolation."""
     if values.shape[:2] == size:
         return values

@@ -29,7 +29,7 @@ from scalestudy.plugins.strategies import references
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.training.gallery import are_logits, classes_of, gallery_of, probabilities
 from scalestudy.training.reading import in_channels
-from scalestudy.util.errors import RunError, ScalestudyError, explained
+from scalestudy.util.errors import RunError, ScalestudyError, explain
 from scalestudy.util.files import write_atomically
 from scalestudy.util.modules import without_unused
 
@@ -43,14 +43,14 @@ _ON_CPU = {"tf32": "float32"}
 
 def main(file: str) -> NoReturn:
     """Do the job in this file, and answer."""
-    answer(lambda say: _explained(Path(file), say), EXPECTED, lambda _: REMEDY)
+    answer(lambda say: _explain(Path(file), say), EXPECTED, lambda _: REMEDY)
 
 
-def _explained(file: Path, say: Say) -> dict[str, Any]:
+def _explain(file: Path, say: Say) -> dict[str, Any]:
     try:
         return _done(ModelJob.model_validate_json(file.read_bytes()), say)
     except Exception as error:
-        raise explained(error) or RunError(EXPECTED, repr(error), REMEDY) from error
+        raise explain(error) or RunError(EXPECTED, repr(error), REMEDY) from error
 
 
 def _done(job: ModelJob, say: Say) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
         engine.export(job.model, job.record, job.out, job.form)
         return {}
     if job.action == "evaluate":
-        return evaluated(engine, job, say)
+        return evaluate(engine, job, say)
     model = engine.inference(job.model, job.record)
     if job.action == "gallery":
         rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
@@ -72,7 +72,7 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
     return {"lines": predict_images(model, job, say)}
 
 
-def evaluated(engine: Engine, job: ModelJob, say: Say = lambda message: None) -> dict[str, Any]:
+def evaluate(engine: Engine, job: ModelJob, say: Say = lambda message: None) -> dict[str, Any]:
     """Return results, confusion matrices and the number of samples."""
     prepared = Prepared.open(job.prepared)
     reader = reader_of(prepared)
@@ -84,7 +84,7 @@ def evaluated(engine: Engine, job: ModelJob, say: Say = lambda message: None) ->
         part = rows[start : start + size]
         inputs, targets = read_rows(prepared, part, reader)
         inputs = in_channels(inputs, job.record.input_shape[2])
-        targets = renumbered(targets, job.classes, masks=prepared.kind == "masks")
+        targets = renumber(targets, job.classes, masks=prepared.kind == "masks")
         more = trainer.evaluate((Slice(inputs[None], targets[None], 0, len(part), len(part)),))
         sums = [a + b for a, b in zip(sums, more, strict=True)] if sums else more
         say({"done": start + len(part), "all": len(rows)})
@@ -92,7 +92,7 @@ def evaluated(engine: Engine, job: ModelJob, say: Say = lambda message: None) ->
     return {"results": trainer.results(total), "matrices": trainer.matrices(total), "samples": len(rows)}
 
 
-def renumbered(targets: NDArray[Any], classes: list[int], *, masks: bool) -> NDArray[Any]:
+def renumber(targets: NDArray[Any], classes: list[int], *, masks: bool) -> NDArray[Any]:
     """Convert class indices of a data set to those of a model; ignored pixels stay ignored."""
     if classes == sorted(range(len(classes))):
         return targets
@@ -162,8 +162,8 @@ def predict_images(model: Inference, job: ModelJob, say: Say = lambda message: N
             except (ScalestudyError, OSError) as error:
                 why = error.received if isinstance(error, ScalestudyError) else str(error)
                 lines[index] = {"shown": item.shown, "skipped": why}
-        for image, values in _computed(model, job, ready, logits=logits):
-            lines[image.place] = _written(image, values, job)
+        for image, values in _compute(model, job, ready, logits=logits):
+            lines[image.place] = _write(image, values, job)
             say({"done": len(lines), "all": len(job.items)})
     return [lines[index] for index in range(len(job.items))]
 
@@ -184,7 +184,7 @@ def _read(index: int, item: ImageItem, job: ModelJob) -> _Ready:
     return _Ready(index, item, read, way, way.cut(read.pixels).astype(np.float32) * np.float32(read.scale))
 
 
-def _computed(
+def _compute(
     model: Inference, job: ModelJob, ready: Sequence[_Ready], *, logits: bool
 ) -> Iterator[tuple[_Ready, Array]]:
     """Yield each image with the probabilities of its inputs. All batches have one size, padded with zeros."""
@@ -205,7 +205,7 @@ def _computed(
     yield from zip(ready, np.split(values, ends[:-1]), strict=True)
 
 
-def _written(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
+def _write(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
     """Write the files of one image, and return its line of the table."""
     change = image.placing.change
     line: dict[str, Any] = {

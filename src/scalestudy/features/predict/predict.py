@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from scalestudy.app.follow import Listener
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.features.predict.image_inputs import ImageItem, files_of
-from scalestudy.features.predict.use_model import computed, device_for
+from scalestudy.features.predict.use_model import compute, device_for
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
@@ -79,7 +79,7 @@ def predict(model: FoundModel, wanted: Wanted, listener: Listener) -> Predicted:
     """
     job = plan(model, wanted)
     _begin(wanted.out, model)
-    answer = computed(model, job, "Predicting", len(job["items"]), listener)
+    answer = compute(model, job, "Predicting", len(job["items"]), listener)
     return _finish(model, wanted, answer["lines"])
 
 

@@ -82,7 +82,7 @@ def device_for(asked: str) -> Literal["cpu", "gpu"]:
     return "gpu" if gpus else "cpu"
 
 
-def computed(model: FoundModel, asked: Mapping[str, Any], title: str, total: int, listener: Listener) -> Any:
+def compute(model: FoundModel, asked: Mapping[str, Any], title: str, total: int, listener: Listener) -> Any:
     """Do a job with a model in a process of its own, and return its answer; `asked` has its fields.
 
     The listener shows the title and the progress, of `total` images or samples.
@@ -161,13 +161,13 @@ def evaluate(
         "device": device_for(device),
         "prepared": str(prepared.path),
         "rows": np.asarray(rows).tolist(),
-        "classes": matched(model.record, prepared, data),
+        "classes": match(model.record, prepared, data),
     }
-    answer = computed(model, job, "Evaluating", len(rows), listener)
+    answer = compute(model, job, "Evaluating", len(rows), listener)
     return Evaluated(model.label, data, name, answer["samples"], answer["results"], answer["matrices"])
 
 
-def matched(record: ModelRecord, prepared: Prepared, name: str) -> list[int]:
+def match(record: ModelRecord, prepared: Prepared, name: str) -> list[int]:
     """Return the model's class index for each class of a data set, matched by name.
 
     Raises:
@@ -213,7 +213,7 @@ def own_data(model: FoundModel) -> tuple[Prepared, Split]:
     return prepared, Split.load(files.split)
 
 
-def prepared_like(record: ModelRecord, source: str, listener: Listener) -> Prepared:
+def prepare_like(record: ModelRecord, source: str, listener: Listener) -> Prepared:
     """Prepare a source in the same way as the training images; paths are relative to the working folder.
 
     Raises:
@@ -255,7 +255,7 @@ def write_gallery(
         "samples": samples,
         "better": (result.better if result else None) or known(metric).better,
     }
-    record = GalleryRecord.model_validate(computed(model, job, "Judging", len(rows), listener))
+    record = GalleryRecord.model_validate(compute(model, job, "Judging", len(rows), listener))
     try:
         write_document(gallery_document(record, model.label), "html", out)
     except OSError as error:
@@ -275,7 +275,7 @@ def _data(
         prepared, parts = own_data(model)
         name, data = split or "validation", str(model.record.data.get("source") or prepared.path)
     else:
-        prepared = prepared_like(model.record, source, listener)
+        prepared = prepare_like(model.record, source, listener)
         name, data = split or "all", source
         parts = make_split(prepared, None, int(model.record.data.get("seed", 0)))
         if _is_own(model, prepared):
@@ -327,7 +327,7 @@ def export_model(
     _refuse(model, out, form, force=force)
     record = model.record.model_copy(update={"inputs": "stored"})
     job = {"action": "export", "record": record, "out": str(out.absolute()), "form": form}
-    computed(model, job, f"Exporting as {form}", 1, listener)
+    compute(model, job, f"Exporting as {form}", 1, listener)
     beside = metadata_path(out)
     write_atomically(beside, record.model_dump_json(indent=1) + "\n")
     return beside

@@ -193,12 +193,12 @@ def _in_whole_series(findings: Findings, rows: list[Row], named: list[Row]) -> l
     return whole if any(counts[row.key.series] > 1 for row in whole) else named
 
 
-def listed(names: Sequence[str]) -> str:
+def join_words(names: Sequence[str]) -> str:
     """Join names: `a`, `a and b`, `a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def counted(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str) -> str:
     """Return a number with its noun: `1 worker`, `4 workers`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
@@ -361,7 +361,7 @@ def _quantity(name: str, *, compared: bool = False) -> Callable[[ProposalSubject
 def _beyond_node(subject: ProposalSubject) -> Fact:
     most = max((subject.nodes(row) or 0 for row in subject.rows), default=0)
     if most > 1:
-        return counted(most, "node")
+        return count_noun(most, "node")
     return Missing("all runs stayed on one node", "Run it on two nodes, through a queue.") if most else NODES
 
 
@@ -430,20 +430,20 @@ def _batch_rule(subject: ProposalSubject) -> Fact:
 
 FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for name in COLUMNS} | {
     "strategy": lambda s: s.row.strategy + (f" ({s.row.key.details})" if s.row.key.details else ""),
-    "workers": lambda s: counted(s.row.workers, "worker"),
-    "counts": lambda s: listed([str(row.workers) for row in s.rows]),
-    "nodes": lambda s: counted(nodes, "node") if (nodes := s.nodes(s.row)) else NODES,
+    "workers": lambda s: count_noun(s.row.workers, "worker"),
+    "counts": lambda s: join_words([str(row.workers) for row in s.rows]),
+    "nodes": lambda s: count_noun(nodes, "node") if (nodes := s.nodes(s.row)) else NODES,
     "faster": _quantity("speedup", compared=True),
     "faster_training": _quantity("speedup_training", compared=True),
     "faster_smallest": _quantity("speedup_smallest", compared=True),
     "beyond_node": _beyond_node,
     "hardware": _hardware,
     "software": _software,
-    "runs": lambda s: counted(sum(row.runs for row in s.rows), "run"),
+    "runs": lambda s: count_noun(sum(row.runs for row in s.rows), "run"),
     "repeated": _repeated,
     "samples": lambda s: f"{s.runs(s.row)[0].training_samples:,}",
     "same_work": _same_work,
-    "epochs": lambda s: counted(s.epochs(s.row), "epoch"),
+    "epochs": lambda s: count_noun(s.epochs(s.row), "epoch"),
     "parameters": lambda s: f"{s.runs(s.row)[0].parameters:,}",
     "precision": lambda s: s.runs(s.row)[0].precision or Missing("the precision is not recorded", AGAIN),
     "quality": _quality,
@@ -451,8 +451,8 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for
     "training_time": lambda s: units.duration(s.row.training_seconds.value or 0.0),
     "epoch_time": _epoch_time,
     "start_up": lambda s: units.duration(s.fixed_seconds(s.row)),
-    "smallest": lambda s: counted(s.smallest.workers, "worker"),
-    "against": lambda s: counted(s.row.speed.against, "worker"),
+    "smallest": lambda s: count_noun(s.smallest.workers, "worker"),
+    "against": lambda s: count_noun(s.row.speed.against, "worker"),
     "limits": _limits,
     "batch_rule": _batch_rule,
     "energy_of": lambda s: s.row.costs.energy_of or Missing("no energy was recorded", GPUS),

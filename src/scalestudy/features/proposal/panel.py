@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from scalestudy.config.keys import suggestion
 from scalestudy.config.toml_text import read_text, toml_table
-from scalestudy.features.proposal.facts import FACTS, NODES, Missing, ProposalSubject, counted
+from scalestudy.features.proposal.facts import FACTS, NODES, Missing, ProposalSubject, count_noun
 from scalestudy.report.document import Block, Items, Paragraph, Table, headings_of
 from scalestudy.report.number_format import significant
 from scalestudy.store.record_file import first_error
@@ -172,9 +172,9 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
     unit, measured = options.unit or panel.unit, subject.epochs(row)
     useful = options.runs * seeds * hours * base
     exact = useful * charge * (1 + options.reserve)
-    total = rounded_up(exact)
-    origin = f"mean of {counted(row.runs, 'run')} of {counted(measured, 'epoch')}"
-    origin += f", for {counted(options.epochs, 'epoch')}" if options.epochs not in (None, measured) else ""
+    total = round_up(exact)
+    origin = f"mean of {count_noun(row.runs, 'run')} of {count_noun(measured, 'epoch')}"
+    origin += f", for {count_noun(options.epochs, 'epoch')}" if options.epochs not in (None, measured) else ""
     charged = "`--charge`" if options.charge else f"profile of {panel.panel}"
     steps = [
         ("Trainings", f"{options.runs:,}", "`--runs`"),
@@ -202,7 +202,7 @@ def _not_advised(subject: ProposalSubject) -> Missing:
     return Missing(f"{why[0].lower()}{why[1:]}", "To request it all the same, name it: `--workers N`.")
 
 
-def rounded_up(value: float) -> float:
+def round_up(value: float) -> float:
     """Round up to three significant digits. The result is a whole number from 100 on."""
     if value <= 0:
         return 0.0

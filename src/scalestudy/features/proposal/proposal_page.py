@@ -18,7 +18,7 @@ from scalestudy.features.proposal.facts import (
     Missing,
     ProposalSubject,
     RequestOptions,
-    counted,
+    count_noun,
     gib,
     subject_of,
     unit_of,
@@ -103,7 +103,7 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions) -> Propos
     for title, parts in panel.sections():
         inner: list[Block] = []
         for asks, template in parts:
-            content = _rendered(template, names) if subject else PartContent(missing=(NO_RUN,))
+            content = _render(template, names) if subject else PartContent(missing=(NO_RUN,))
             inner += content.blocks
             gaps += [Gap(asks, tuple(content.missing))] if content.missing else []
         blocks += [Section(title, tuple(inner))] if inner else []
@@ -116,7 +116,7 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions) -> Propos
     return ProposalPage(document, tuple(gaps))
 
 
-def _rendered(template: str, names: dict[str, Any]) -> PartContent:
+def _render(template: str, names: dict[str, Any]) -> PartContent:
     """Render a part of the page. Its text is left out if anything is missing for it."""
     from jinja2 import StrictUndefined, TemplateError
     from jinja2.sandbox import SandboxedEnvironment
@@ -216,7 +216,7 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
     if enough:
         rest = measured[len(enough) :]
         text = f"Each doubling of the workers makes the training at least {least:g} times faster up to"
-        text += f" {counted(enough[-1], 'worker')}"
+        text += f" {count_noun(enough[-1], 'worker')}"
         text += f"; the next, to {2 * rest[0][0]}, does not." if rest else "."
     decisive = rows[: len(enough) + 1] if enough else rows[:1]
     if any("not certain" in row[2] for row in decisive):

@@ -6,7 +6,7 @@ from math import isfinite
 
 from scalestudy.analysis.larger_batch import quality_holds
 from scalestudy.analysis.measures import measure
-from scalestudy.analysis.runs import grouped, metric_label, sense_of
+from scalestudy.analysis.runs import group_runs, metric_label, sense_of
 from scalestudy.analysis.study_table import Row, rows_of
 from scalestudy.config.file import study_toml
 from scalestudy.config.objectives import gain
@@ -24,7 +24,9 @@ def rows_by_workers(planned: RecipePlan, recipes: Sequence[TunedRate]) -> dict[i
     found = [run for recipe in recipes if recipe.trial for run in recipe.runs]
     # Settings that differ between numbers of workers are no variants of the study.
     runs = [replace(run, result=run.result.model_copy(update={"swept": {}})) for run in found]
-    return {row.workers: row for row in rows_of(measure(grouped(runs)), planned.request.study.quality_margin)}
+    return {
+        row.workers: row for row in rows_of(measure(group_runs(runs)), planned.request.study.quality_margin)
+    }
 
 
 def recipes_document(

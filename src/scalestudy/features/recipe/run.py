@@ -84,12 +84,12 @@ class Search:
         return 2, []
 
     def _kept(self, rung: int, scores: Scores) -> list[RateTrial]:
-        return ranked(scores[rung - 1])[: max(KEPT, math.ceil(self.trials / 2**rung))]
+        return rank(scores[rung - 1])[: max(KEPT, math.ceil(self.trials / 2**rung))]
 
     def _candidates(self, scores: Mapping[RateTrial, float]) -> Iterator[list[RateTrial]]:
         """Untried rules; then around the best: rates a factor of 2 away, other warm-ups, closer rates."""
         groups = [[RateTrial(rule, warmup) for rule in RULES] for warmup in WARMUPS]
-        for trial in ranked(scores) or list(scores):
+        for trial in rank(scores) or list(scores):
             groups += [
                 [replace(trial, factor=trial.factor * step) for step in (2, 1 / 2)],
                 [replace(trial, warmup=warmup) for warmup in (*WARMUPS, min(3 * trial.warmup, 1.0))],
@@ -114,7 +114,7 @@ class Search:
         )
 
 
-def ranked(scores: Mapping[RateTrial, float]) -> list[RateTrial]:
+def rank(scores: Mapping[RateTrial, float]) -> list[RateTrial]:
     """Trials that learned, the best first."""
     learned = [trial for trial, score in scores.items() if score > DIVERGED]
     return sorted(learned, key=lambda trial: -scores[trial])
@@ -222,7 +222,7 @@ def search_recipe(
         scores[rung].update({trial: fmean(score(ended[trial, seed]) for seed in seeds) for trial in trials})
         if rung == 0:
             search = replace(search, updates=next(iter(ended.values())).result.updates or math.inf)
-    best = next(iter(ranked(scores[-1])), None)
+    best = next(iter(rank(scores[-1])), None)
     if best is None:
         return TunedRate(workers, search, None, scores, (next(iter(ended.values())),))
     listener.note(f"Workers: {workers}. The best is trained on {SEEDS} new seeds.")

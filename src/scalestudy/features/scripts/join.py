@@ -12,13 +12,13 @@ from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.private_files import SECRET, meeting_in, secret_set
 from scalestudy.cluster.resolve import resolve
 from scalestudy.cluster.worker_environment import assigned_gpus, device_of, refuse_missing
-from scalestudy.engines.rendezvous import interface_of, known_address
+from scalestudy.engines.rendezvous import find_address, interface_of
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
 from scalestudy.plugins.engines import EngineTraits, engine_of_script, engine_traits
 from scalestudy.plugins.strategies import DEFAULT, REGISTRY, Traits, traits, working_names
 from scalestudy.util.errors import UserError
-from scalestudy.util.registry import loaded
+from scalestudy.util.registry import load
 
 RUN_ID = "TORCHELASTIC_RUN_ID"
 """Set under torchrun; shows frameworks that their processes have been started for them."""
@@ -41,7 +41,7 @@ def torchrun_variables(placement: Placement, variables: Mapping[str, str] = os.e
             f"none (from {placement.source})",
             "Set MASTER_PORT to a free port, the same for all processes.",
         )
-    address = known_address(placement)
+    address = find_address(placement)
     nodes = len(set(placement.hosts)) if all(placement.hosts) else placement.size // placement.local_size
     values = {
         "RANK": placement.rank,
@@ -201,7 +201,7 @@ def loop_session_of(start: Start, *, alone: bool = False) -> Any:
     if placement.size > 1:
         os.environ.update(torchrun_variables(placement))
     place = None if gpus is None else placement.gpu_place(gpus)
-    return loaded(engine_traits(kind.engine).script_session)(placement, place, alone=alone)
+    return load(engine_traits(kind.engine).script_session)(placement, place, alone=alone)
 
 
 @contextlib.contextmanager

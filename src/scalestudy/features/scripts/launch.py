@@ -35,9 +35,9 @@ from scalestudy.hardware import devices
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.local import STOP, failure_of_end, points_here, terminable
-from scalestudy.launch.reserve import await_gpus, granted
+from scalestudy.launch.reserve import await_gpus, grant
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, worker_commands
-from scalestudy.plugins.engines import engine_of_script, engine_traits, imported_packages
+from scalestudy.plugins.engines import engine_of_script, engine_traits, find_packages
 from scalestudy.store.records import Failure, Result
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import finished_run
@@ -194,7 +194,7 @@ def _unmeasured(scripts: Sequence[Script]) -> Iterator[str]:
     if not scripts[0].own_loop:
         return
     files = source_files(str(file.absolute())).values()
-    if not any("scalestudy" in imported_packages(source) for source in files):
+    if not any("scalestudy" in find_packages(source) for source in files):
         yield (
             f"{file.name} does not import scalestudy, so it will run and nothing will be measured. "
             "`scalestudy launch --help` shows the three lines that measure it."
@@ -283,7 +283,7 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
         on_note(f"Logs of rank{'s 1 to' * (last > 1)} {last}: {folder / 'logs'}{until}")
     with terminable(), contextlib.ExitStack() as held:
         gpus = await_gpus(held, script.point, on_note)
-        point, port, cpus, environment = held.enter_context(granted(script.point, gpus))
+        point, port, cpus, environment = held.enter_context(grant(script.point, gpus))
         if point.oversubscribed:
             on_note(f"Oversubscribed: {point.oversubscribed}; it will be slower than it could be.")
         write_point(folder / "point.json", point)

@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
         join_network()  # before anything starts a thread
         die_with_launcher()
         from scalestudy.cluster.resolve import resolve
-        from scalestudy.launch.supervise import supervised
+        from scalestudy.launch.supervise import supervise
         from scalestudy.store.run_folder import RunFolder
 
         placement = resolve(os.environ)
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
             from scalestudy.features.scripts.join import torchrun_variables
 
             os.environ.update(torchrun_variables(placement))
-        return supervised(
+        return supervise(
             RunFolder(folder),
             placement.rank,
             lambda: _run(Path(folder), script, rest, placement.rank, placement.size),

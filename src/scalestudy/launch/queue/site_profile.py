@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from scalestudy.config.feasible import Machine
-from scalestudy.config.keys import UndefinedVariable, expanded, shown, suggestion
+from scalestudy.config.keys import UndefinedVariable, expand_range, shown, suggestion
 from scalestudy.config.settings import WITHOUT_SITE, StrictModel
 from scalestudy.config.toml_text import KeyLines, read_text, toml_table
 from scalestudy.launch.environments import is_image
@@ -306,7 +306,7 @@ def sites_folder() -> Path:
     return Path(platformdirs.user_config_dir("scalestudy")) / "sites"
 
 
-def known_sites() -> list[str]:
+def list_sites() -> list[str]:
     """Return the names of the user's site profiles."""
     return sorted(path.stem for path in sites_folder().glob("*.toml"))
 
@@ -321,7 +321,7 @@ def find_site(name: str | None, base: Path) -> Site:
     Raises:
         UserError: If there is none, or if it is invalid; the message names the line.
     """
-    known = known_sites()
+    known = list_sites()
     listed = f"Known: {', '.join(known)}. " if known else ""
     if name is None:
         if len(known) == 1:
@@ -428,6 +428,6 @@ def _with_paths(site: Site, base: Path) -> Site:
 
 def _absolute_path(text: str, base: Path) -> str:
     try:
-        return os.path.abspath(base / expanded(text)).replace("$", "$$")
+        return os.path.abspath(base / expand_range(text)).replace("$", "$$")
     except UndefinedVariable:
         return os.path.expanduser(text)  # the variable is known only on the nodes
