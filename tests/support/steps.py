@@ -24,7 +24,7 @@ from scalestudy.engines.interface import Engine, engine_of
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import traits
-from scalestudy.training.checkpoint import read_position, read_values, write
+from scalestudy.training.checkpoint import read_position, read_values, write_checkpoint
 from scalestudy.util.modules import without_unused
 
 DEVICES = 4
@@ -118,7 +118,7 @@ def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) ->
     if "keep" in case:
         position, values = session.checkpoint()
         if joined.group.rank == 0:
-            write(Path(case["keep"]), position, values, "")
+            write_checkpoint(Path(case["keep"]), position, values, "")
     if case.get("planted") == joined.group.rank:
         weight = session.trainer.task.model.trainable_variables[0]
         weight.assign(weight + 1e-6)
