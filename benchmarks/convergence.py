@@ -39,7 +39,7 @@ def train(workers: int, rule: str, seed: int) -> dict[str, Any]:
     from scalestudy.cluster.placement import Placement
     from scalestudy.config.point import Point
     from scalestudy.config.settings import DataSettings
-    from scalestudy.data.split import read_split
+    from scalestudy.data.split import ensure_split
     from scalestudy.data.store.preparation import prepare
     from scalestudy.engines.group import join
     from scalestudy.engines.keras.arithmetic import begin
@@ -49,7 +49,7 @@ def train(workers: int, rule: str, seed: int) -> dict[str, Any]:
 
     data = DataSettings(source=f"indents:{TRAIN + HELD_OUT}", image_size=(SIDE, SIDE))
     prepared = prepare(data)
-    split = read_split(prepared, HELD_OUT / (TRAIN + HELD_OUT), 0)
+    split = ensure_split(prepared, HELD_OUT / (TRAIN + HELD_OUT), 0)
     settings = {
         "epochs": EPOCHS,
         "batch_size": BATCH,

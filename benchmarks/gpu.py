@@ -27,7 +27,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.split import Split, read_split
+from scalestudy.data.split import Split, ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
@@ -252,7 +252,7 @@ def data_of(name: str, model: Model, folder: Path) -> tuple[str, Prepared, Split
         x = rng.integers(0, 256, (model.images, *model.size, *depth), np.uint8)
         np.savez(source, x_train=x, y_train=np.arange(model.images) % 10)
         prepared = prepare(DataSettings(source=source, cache=str(folder)))
-    return source, prepared, read_split(prepared, None, 0)
+    return source, prepared, ensure_split(prepared, None, 0)
 
 
 def errand_of(way: str, point: Point, model: Model, prepared: Prepared, arrays: Path) -> dict[str, Any]:

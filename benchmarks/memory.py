@@ -15,7 +15,7 @@ import psutil
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch.local import run_steps
@@ -67,7 +67,7 @@ def main() -> None:
         x = rng.integers(0, 256, (100_000, 28, 28)).astype("uint8")
         np.savez(folder / "images.npz", x_train=x, y_train=rng.integers(0, 10, len(x)))
         prepared = prepare(DataSettings(source=str(folder / "images.npz"), cache=str(folder)))
-        split = read_split(prepared, None, 0)
+        split = ensure_split(prepared, None, 0)
         file = folder / "study.toml"
         file.write_text(STUDY.format(strategy="horovod" if horovod_built() else "multiworker"))
         study = load_study(file)

@@ -28,7 +28,7 @@ from scalestudy.cluster.private_files import SECRET, new_secret
 from scalestudy.cluster.worker_environment import process_environment
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.split import Split, read_split
+from scalestudy.data.split import Split, ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
@@ -84,7 +84,7 @@ def point_of(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     }
     np.savez(folder / "images.npz", **arrays)
     prepared = prepare(DataSettings(source=str(folder / "images.npz"), cache=str(folder)))
-    split = read_split(prepared, 8 / count, 0)
+    split = ensure_split(prepared, 8 / count, 0)
     epochs = options.rounds + 1
     train = {
         "epochs": epochs,

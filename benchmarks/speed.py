@@ -20,7 +20,7 @@ import numpy as np
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.split import Split, read_split
+from scalestudy.data.split import Split, ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
@@ -53,7 +53,7 @@ def data_of(task: str, folder: Path) -> tuple[Prepared, Split]:
         x = rng.integers(0, 256, (6000, 28, 28)).astype("uint8")
         np.savez(folder / "digits.npz", x_train=x, y_train=rng.integers(0, 10, 6000))
         prepared = prepare(DataSettings(source=str(folder / "digits.npz"), cache=str(folder)))
-    return prepared, read_split(prepared, None, 0)
+    return prepared, ensure_split(prepared, None, 0)
 
 
 def main() -> None:

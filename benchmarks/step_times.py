@@ -17,7 +17,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.config.catalog import task_defaults
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings, ResolvedData, ResolvedLaunch, TrainSettings
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.group import join
 from scalestudy.engines.interface import engine_of
@@ -87,7 +87,7 @@ def account() -> float:
 def session_of(folder: Path, epochs: int, batch: int) -> Session:
     """Build the session of a real run with one worker."""
     prepared = prepare(DataSettings(source="digits", cache=str(folder)))
-    split = read_split(prepared, None, 0)
+    split = ensure_split(prepared, None, 0)
     settings = TrainSettings(epochs=epochs, batch_size=batch, steps_per_call=1, evaluate_every=epochs)
     train = task_defaults("cnn").complete_train(settings)
     point = Point(

@@ -14,7 +14,7 @@ from local_run import run_point
 from paths import SMALL_UNET
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.launch import reserve
 from scalestudy.store.study_folder import StudyFolder
@@ -39,7 +39,7 @@ seed = 0
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
     data = prepare(data_of("indents:36", image_size=(32, 32), cache=tmp_path_factory.mktemp("cache")))
-    return str(data.path), str(read_split(data, 8 / 36, 0).path)
+    return str(data.path), str(ensure_split(data, 8 / 36, 0).path)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from local_run import run_point
 from paths import SMALL_UNET
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch import reserve
@@ -66,10 +66,10 @@ class Runs:
         (point,) = expand(study, gpus=0, cores=8)
         if alone:
             prepared = prepare(data_of(source, cache=cache))
-            split = read_split(prepared, 1 - 28 / prepared.count, 0)
+            split = ensure_split(prepared, 1 - 28 / prepared.count, 0)
         else:
             prepared = prepare(data_of(source, image_size=(32, 32), cache=cache))
-            split = read_split(prepared, 8 / 36, 0)
+            split = ensure_split(prepared, 8 / 36, 0)
         self.point = point.with_files(str(prepared.path), str(split.path))
         self.folder = StudyFolder.create_or_open(path, study, [self.point], text)
 

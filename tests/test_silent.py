@@ -10,7 +10,7 @@ from data_settings import data_of
 from local_run import run_point
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.store.study_folder import StudyFolder
@@ -40,7 +40,7 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         study = parse_study(text, tmp_path / "study.toml")
         (point,) = expand(study, gpus=0, cores=8)
         prepared = prepare(data_of("digits", cache=tmp_path.parent / "prepared"))
-        point = point.with_files(str(prepared.path), str(read_split(prepared, 0.2, 0).path))
+        point = point.with_files(str(prepared.path), str(ensure_split(prepared, 0.2, 0).path))
         folder = StudyFolder.create_or_open(tmp_path / "results", study, [point], text)
         failure = run_point(folder, point, watch)
         (run,) = folder.runs(point.name)

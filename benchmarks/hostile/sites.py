@@ -103,12 +103,12 @@ def cases(random: random.Random, made: Path) -> Iterator[Case]:
 def make(folder: Path) -> None:
     """Create a study for Slurm with prepared data."""
     from scalestudy.config.settings import DataSettings
-    from scalestudy.data.split import read_split
+    from scalestudy.data.split import ensure_split
     from scalestudy.data.store.preparation import prepare
 
     (folder / "study.toml").write_text(STUDY)
     (folder / "here.toml").write_bytes(GOOD)
-    read_split(prepare(DataSettings(source="digits", cache=str(folder / "cache"))), None, 0)
+    ensure_split(prepare(DataSettings(source="digits", cache=str(folder / "cache"))), None, 0)
 
 
 def _site(made: Path, content: bytes, folder: Path) -> list[str]:

@@ -129,13 +129,13 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
     monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
     monkeypatch.setattr("scalestudy.app.follow.pause", lambda cost: 0.01)
     monkeypatch.setattr("scalestudy.launch.study_status.SHORTEST", 0.0)
-    look_for_data = survey.prepared_ahead
+    look_for_data = survey.prepare_ahead
 
     def counted(points, *rest):
         asked.extend(point.name for point in points)
         return look_for_data(points, *rest)
 
-    monkeypatch.setattr(survey, "prepared_ahead", counted)
+    monkeypatch.setattr(survey, "prepare_ahead", counted)
 
     ear = Ear()
     result = run_study(request, listener=ear, report=False)

@@ -389,10 +389,10 @@ def test_weights_that_may_be_missing_are_refused_where_they_can_be_fetched(
     queued.write_text(queued.read_text().replace('"cnn"', '"mine.py"'))
     monkeypatch.setattr("scalestudy.app.task_checks.build_task", lambda *_: ())
     call("data", "prepare", "digits")
-    from scalestudy.data.split import read_split
+    from scalestudy.data.split import ensure_split
     from scalestudy.data.store.preparation import find_prepared
 
-    read_split(find_prepared(data_of("digits")), None, 0)  # type: ignore[arg-type]
+    ensure_split(find_prepared(data_of("digits")), None, 0)  # type: ignore[arg-type]
     code, _, errors = call("submit", queued)
     assert code == 2 and "model has been built here" in errors and "scalestudy data prepare" in errors
     prepare(call, queued)

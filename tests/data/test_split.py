@@ -14,10 +14,10 @@ from scalestudy.data.split import (
     Split,
     apportion,
     counts,
+    ensure_split,
     find_split,
     hold_out,
     make_split,
-    read_split,
     validation_of,
 )
 from scalestudy.util.errors import UserError
@@ -98,24 +98,24 @@ def test_a_stored_split_is_found_read_again_and_never_made_by_looking(mask_folde
     prepared = ready(mask_folder(10))
     assert find_split(prepared, 0.3, 7) is None
     assert not list(prepared.path.glob("split-*"))
-    first = read_split(prepared, 0.3, 7)
+    first = ensure_split(prepared, 0.3, 7)
     assert first.path is not None and first.path.parent == prepared.path
     assert rows(find_split(prepared, 0.3, 7)) == rows(first)
     assert find_split(prepared, 0.3, 8) is None
     stored = json.loads(first.path.read_text()) | {"train": [*range(7)], "validation": [7, 8, 9]}
     first.path.write_text(json.dumps(stored))
-    for again in (read_split(prepared, 0.3, 7), Split.load(first.path)):
+    for again in (ensure_split(prepared, 0.3, 7), Split.load(first.path)):
         assert rows(again) == [[*range(7)], [7, 8, 9], []]
 
 
 def test_a_damaged_split_is_made_anew_when_stored_and_refused_when_loaded(mask_folder, ready):
     prepared = ready(mask_folder(10))
-    split = read_split(prepared, None, 0)
+    split = ensure_split(prepared, None, 0)
     assert split.path is not None
     split.path.write_text(split.path.read_text()[:50])
     with pytest.raises(UserError, match=r"split-default-0\.json"):
         Split.load(split.path)
-    assert rows(read_split(prepared, None, 0)) == rows(split)
+    assert rows(ensure_split(prepared, None, 0)) == rows(split)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_fold_is_drawn_from_all_rows_but_the_given_test_set():
 
 def test_each_fold_has_its_own_file(mask_folder, ready):
     prepared = ready(mask_folder(10))
-    folds = [read_split(prepared, Fold(index, 5), 3) for index in range(5)]
+    folds = [ensure_split(prepared, Fold(index, 5), 3) for index in range(5)]
     assert [split.path.name for split in folds] == [f"split-fold{i}of5-3.json" for i in range(5)]
     assert sorted(row for split in folds for row in split.validation) == list(range(10))
     assert json.loads(folds[1].path.read_text())["validation"] == folds[1].validation.tolist()
@@ -165,7 +165,7 @@ def test_a_fold_that_there_is_not_and_folds_beside_a_share_are_refused(keys):
 
 
 def told(prepared, **keys):
-    return counts(prepared, read_split(prepared, validation_of(data_of("set", **keys)), 0))
+    return counts(prepared, ensure_split(prepared, validation_of(data_of("set", **keys)), 0))
 
 
 def test_each_side_tells_its_samples_of_every_class_and_its_groups(class_folder, mask_folder, ready):

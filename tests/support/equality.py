@@ -14,7 +14,7 @@ from data_settings import data_of
 from few_digits import few_digits
 from paths import CNN_WITHOUT_DROPOUT, OWN_TASK, SMALL_UNET, SOURCE, SUPPORT, TORCH_BUFFERS
 from scalestudy.cluster.private_files import new_secret
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.plugins.strategies import traits
@@ -49,7 +49,7 @@ def prepared_sets(cache: Path, tasks: Iterable[str] = TASKS) -> dict[str, dict[s
 
     sets = {task: of_task(task) for task in tasks}
     return {
-        task: {"prepared": str(prepared.path), "split": str(read_split(prepared, share, 0).path)}
+        task: {"prepared": str(prepared.path), "split": str(ensure_split(prepared, share, 0).path)}
         for task, (prepared, share) in sets.items()
     }
 

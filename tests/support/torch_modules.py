@@ -17,7 +17,7 @@ from linear import ALONE
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedTrain
 from scalestudy.data.samples import Column, Slice
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.group import join
 from scalestudy.engines.keras.arithmetic import begin
@@ -364,7 +364,7 @@ def task_sense(net: Any) -> Any:
 @cache
 def digits() -> tuple[Any, Any]:
     prepared = prepare(data_of(few_digits(FOLDER, 100), cache=FOLDER))
-    return prepared, read_split(prepared, 0.3, 0)
+    return prepared, ensure_split(prepared, 0.3, 0)
 
 
 def point_of(task: str, workers: int, **train: Any) -> Point:

@@ -31,7 +31,7 @@ def photographs(folder: Path, count: int) -> Path:
 @pytest.fixture(scope="session")
 def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
     """Small prepared sets with their splits: 120 digits, 20 indents, 24 padded photographs to train on."""
-    from scalestudy.data.split import read_split
+    from scalestudy.data.split import ensure_split
     from scalestudy.data.store.preparation import prepare
 
     cache = tmp_path_factory.mktemp("cache")
@@ -39,9 +39,9 @@ def sets(tmp_path_factory) -> dict[str, tuple[Any, Any]]:
     padded = prepare(data_of(str(photographs(cache / "photographs", 30)), image_size=(20, 20), cache=cache))
     indents = prepare(data_of("indents:26", image_size=(32, 32), cache=cache))
     return {
-        "cnn": (digits, read_split(digits, 80 / 200, 0)),
-        "unet": (indents, read_split(indents, 6 / 26, 0)),
-        "photographs": (padded, read_split(padded, 6 / 30, 0)),
+        "cnn": (digits, ensure_split(digits, 80 / 200, 0)),
+        "unet": (indents, ensure_split(indents, 6 / 26, 0)),
+        "photographs": (padded, ensure_split(padded, 6 / 30, 0)),
     }
 
 

@@ -98,7 +98,7 @@ def test_the_model_is_saved_with_them(session, tmp_path):
 @pytest.fixture(scope="module")
 def discs(tmp_path_factory):
     """160 noisy images of bright discs with masks, prepared, and their split: learnt in a few updates."""
-    from scalestudy.data.split import read_split
+    from scalestudy.data.split import ensure_split
     from scalestudy.data.store.preparation import prepare
 
     cache = tmp_path_factory.mktemp("discs")
@@ -113,7 +113,7 @@ def discs(tmp_path_factory):
         for kind, pixels in (("images", image.clip(0, 255)), ("masks", 255 * mask)):
             Image.fromarray(pixels.astype("uint8")).save(cache / "set" / kind / f"{number}.png")
     prepared = prepare(data_of(cache / "set", cache=cache))
-    return prepared, read_split(prepared, 32 / 160, 0)
+    return prepared, ensure_split(prepared, 32 / 160, 0)
 
 
 def test_eight_workers_reach_the_quality_of_one_though_they_make_an_eighth_of_its_updates(

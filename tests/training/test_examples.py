@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.launch.environments import build_task
 
@@ -19,7 +19,7 @@ def add(sets, cache, name, **keys):
     """Prepare an example's data under its name."""
     file = EXAMPLES / f"{name}.py"
     prepared = prepare(data_of(keys.pop("source", file), cache=cache, **keys))
-    sets[name] = prepared, read_split(prepared, 0.2, 0)
+    sets[name] = prepared, ensure_split(prepared, 0.2, 0)
     return str(file), prepared
 
 

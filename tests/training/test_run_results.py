@@ -14,7 +14,7 @@ from linear import ALONE, Linear, LinearTrainer
 from made_points import made_epoch, made_point
 from scalestudy.app.verify import Verified, verify
 from scalestudy.config.objectives import Sense, known
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import BestRecord
@@ -43,7 +43,7 @@ def data(tmp_path_factory):
     x = np.random.default_rng(0).integers(0, 160, (30, 3, 4)).astype("uint8")
     np.savez(folder / "rows.npz", x_train=x, y_train=y)
     prepared = prepare(data_of(str(folder / "rows.npz"), cache=folder))
-    return prepared, read_split(prepared, 0.3, 0)
+    return prepared, ensure_split(prepared, 0.3, 0)
 
 
 @pytest.fixture

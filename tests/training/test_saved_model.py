@@ -11,7 +11,7 @@ from data_settings import data_of
 from few_digits import few_digits
 from made_points import made_point
 from paths import SOURCE, SUPPORT
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch import reserve
@@ -28,7 +28,7 @@ PROCESSES = {"single": 1, "mirrored": 1, "virtual": 1, "multiworker": 2, "horovo
 def data(tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
     prepared = prepare(data_of(few_digits(cache, 300), cache=cache))
-    return prepared, read_split(prepared, 100 / 300, 0)
+    return prepared, ensure_split(prepared, 100 / 300, 0)
 
 
 def start(path: Path, data, implementation: str, port: int) -> list[subprocess.Popen[str]]:

@@ -44,7 +44,7 @@ def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
     from scalestudy.engines.tensorflow import tensorflow_trainer as steps
 
     read, computed = set(), set()
-    scaled = steps.scaled_inputs
+    scaled = steps.scale_inputs
 
     def look(inputs):
         computed.add(inputs.ctypes.data)
@@ -54,7 +54,7 @@ def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
         seen = tf.numpy_function(look, [inputs], tf.float32)
         return scaled(inputs, scale) * tf.ensure_shape(seen, [])
 
-    monkeypatch.setattr(steps, "scaled_inputs", looked_at)
+    monkeypatch.setattr(steps, "scale_inputs", looked_at)
     made = regression(implementation, workers, steps_per_call=2)
     stage = made._loader._stage
 

@@ -16,7 +16,7 @@ from made_points import made_point
 from paths import SUPPORT
 from scalestudy.config.point import Point
 from scalestudy.config.settings import ResolvedLaunch
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.group import Group, Joined, Replicas, join
 from scalestudy.measure.clock import PhaseClock
@@ -38,7 +38,7 @@ def data(tmp_path_factory):
     x[np.arange(60), y] += 60
     np.savez(folder / "rows.npz", x_train=x, y_train=y)
     prepared = prepare(data_of(str(folder / "rows.npz"), cache=folder))
-    return prepared, read_split(prepared, 0.3, 0)
+    return prepared, ensure_split(prepared, 0.3, 0)
 
 
 def point_of(data, **train) -> Point:

@@ -18,7 +18,7 @@ from scalestudy.data.samples import Kind
 from scalestudy.data.sources import named_source
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.locate import cache_folder, folder_of
-from scalestudy.data.split import Split, counts, find_split, read_split, untrained, validation_of
+from scalestudy.data.split import Split, counts, ensure_split, find_split, untrained, validation_of
 from scalestudy.data.store.preparation import find_prepared, find_set
 from scalestudy.data.store.prepared import Prepared, weights_of
 from scalestudy.util.errors import UserError, printable
@@ -126,7 +126,7 @@ def prepare_data(
     planned = find_set(data, task_kind=kind, base=base)
     with listener.progress(f"Preparing {data.source}") as on_progress:
         done = planned.prepare(on_progress, within)
-    return _noted(data, done, read_split(done, validation_of(data), data.seed), listener)
+    return _noted(data, done, ensure_split(done, validation_of(data), data.seed), listener)
 
 
 def look_at_data(

@@ -293,7 +293,7 @@ def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     return _whole(prepared, Split(np.setdiff1d(rows, held), held, test))
 
 
-def read_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
+def ensure_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     """Return the split with these parameters from the prepared folder; make and store it the first time.
 
     Raises:
@@ -323,9 +323,9 @@ def read_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
 
 
 def find_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split | None:
-    """Return the split stored by `stored_split`, or None if it is missing, damaged or of other rows.
+    """Return the split stored by `ensure_split`, or None if it is missing, damaged or of other rows.
 
-    `stored_split` makes the same split again.
+    `ensure_split` makes the same split again.
     """
     try:
         split = Split.load(_file(prepared, validation, seed))

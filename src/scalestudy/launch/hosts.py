@@ -211,7 +211,7 @@ class HostsLauncher(LocalLauncher):
 
     @staticmethod
     def hold(held: contextlib.ExitStack, folder: StudyFolder, point: Point) -> Generator[Note, None, Held]:
-        """Reserve cores and GPUs on the hosts of a point; see `reserved`."""
+        """Reserve cores and GPUs on the hosts of a point; see `reserve_devices`."""
         yield from ()
         files = point.needed_files()
         paths = (str(folder.path.absolute() / "study.json"), files.prepared, files.split)

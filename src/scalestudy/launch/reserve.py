@@ -159,7 +159,7 @@ def usable_gpus(count: int) -> list[Gpu]:
 
 
 def await_gpus(held: contextlib.ExitStack, point: Point, on_note: Callable[[str], object]) -> list[str]:
-    """Reserve GPUs as `reserved_gpus` does; `on_note` is called with its notes."""
+    """Reserve GPUs as `reserve_gpus` does; `on_note` is called with its notes."""
     steps = reserve_gpus(held, point)
     while True:
         try:

@@ -7,7 +7,7 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.sources.custom import code_of_reading
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import find_prepared, prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import RunError, UserError
@@ -73,7 +73,7 @@ def test_sequences_keep_their_lengths_and_given_splits_their_rows(tmp_path):
     assert made.has_sequences and made.given == {"train": (0, 12), "validation": (12, 16)}
     assert np.diff(made.inputs.offsets).tolist() == [*range(1, 13), *range(20, 24)]
     assert made.columns[0].shape == (None,) and made.classes == 2
-    split = read_split(made, None, 0)
+    split = ensure_split(made, None, 0)
     assert (split.train.tolist(), split.validation.tolist()) == ([*range(12)], [*range(12, 16)])
     assert (
         json.loads((made.path / "meta.json").read_text())["groups"][:5] == ["group 0"] * 3 + ["group 1"] * 2
@@ -110,7 +110,7 @@ def test_groups_of_samples_without_a_class_stay_on_one_side(tmp_path):
     text = "def read(data):\n    n = range(12)\n    return list(n), [i / 2 for i in n], [i // 3 for i in n]\n"
     made = prepare(set_of(tmp_path, text))
     assert made.classes == 0
-    split = read_split(made, 0.25, 0)
+    split = ensure_split(made, 0.25, 0)
     assert len({made.groups[row] for row in split.validation.tolist()}) == 1 and len(split.validation) == 3
 
 

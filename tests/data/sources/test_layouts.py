@@ -13,7 +13,7 @@ from data_settings import data_of
 from scalestudy.config.settings import LAYOUTS as SAID
 from scalestudy.data.sources import indents
 from scalestudy.data.sources.layouts import LAYOUTS, list_folder
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store import preparation
 from scalestudy.util.errors import UserError
 
@@ -83,7 +83,7 @@ def test_groups_are_found_in_names_and_paths_and_a_name_without_one_is_refused(
 def test_groups_are_stored_and_no_split_parts_them(mask_folder, ready):
     prepared = ready(mask_folder(12), group_pattern="^s(1|.)")
     assert prepared.groups == ("0", "1", "1", "1", "2", "3", "4", "5", "6", "7", "8", "9")
-    split = read_split(prepared, 0.25, 3)
+    split = ensure_split(prepared, 0.25, 3)
     assert len(split.validation) == 3
     sides = [{prepared.groups[row] for row in side} for side in (split.train, split.validation)]
     assert not sides[0] & sides[1]

@@ -13,7 +13,7 @@ import pytest
 
 from data_settings import data_of
 from scalestudy.data.sources.source import Contents
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store import preparation
 from scalestudy.data.store.preparation import find_prepared, write_set
 from scalestudy.data.store.prepared import Prepared
@@ -258,7 +258,7 @@ def test_without_locks_the_set_that_came_first_stays_with_its_splits(
 
     def overtake():
         prepared = ready(root)
-        first.append(read_split(prepared, None, 0).path)
+        first.append(ensure_split(prepared, None, 0).path)
 
     late = ready(root, on_progress=after(2, overtake))
     assert first[0].exists()

@@ -13,7 +13,7 @@ import pytest
 from data_settings import data_of
 from few_digits import few_digits
 from scalestudy.config.point import Point
-from scalestudy.data.split import read_split
+from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.launch.worker_processes import FOREIGN
@@ -71,7 +71,7 @@ def make_run(tmp_path_factory):
     """Make the folder of a run on 120 digits: make_run(implementation, workers)."""
     cache = tmp_path_factory.mktemp("cache")
     prepared = prepare(data_of(few_digits(cache, 160), cache=cache))
-    files = {"prepared": str(prepared.path), "split": str(read_split(prepared, 40 / 160, 0).path)}
+    files = {"prepared": str(prepared.path), "split": str(ensure_split(prepared, 40 / 160, 0).path)}
     train = {"epochs": 2, "batch_size": 24, "batch": "global", "optimizer": "momentum"}
 
     def make(implementation: str, workers: int) -> RunFolder:

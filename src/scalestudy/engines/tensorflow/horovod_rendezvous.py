@@ -149,7 +149,7 @@ def rendezvous_server(hosts: Sequence[str], address: str, port: int, secret: str
     """Return the rendezvous server of Gloo's processes at this address, which requires the secret.
 
     Horovod's client does not sign requests (`horovod/common/gloo/http_store.h`), though its Python parts
-    could. So the secret is the first part of every path (see `advertised_address`), not encrypted on the
+    could. So the secret is the first part of every path (see `advertise`), not encrypted on the
     network.
 
     Raises:

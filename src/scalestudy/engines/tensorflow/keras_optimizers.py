@@ -47,7 +47,7 @@ def make_optimizer(
 ) -> keras.Optimizer:
     """Create the optimizer `name` with the learning rates of `table` (shape [steps]).
 
-    For an adaptive optimizer, scaling "sqrt" also changes the betas and epsilon; see `scaled_averages`.
+    For an adaptive optimizer, scaling "sqrt" also changes the betas and epsilon; see `scale_averages`.
     `clip_norm` limits the global norm of the gradients (Pascanu et al. 2013).
     """
     constant = bool(np.all(table == table[0]))

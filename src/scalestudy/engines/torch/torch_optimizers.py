@@ -238,7 +238,7 @@ def make_optimizer(
 ) -> torch.optim.Optimizer:
     """Create the optimizer `name` of `torch.optim`, in fused kernels where PyTorch has them.
 
-    For an adaptive optimizer, scaling "sqrt" also changes the averages; see `scaled_averages`. With
+    For an adaptive optimizer, scaling "sqrt" also changes the averages; see `scale_averages`. With
     `constants` "keras", the values of epsilon and weight decay are Keras's.
     """
     kind, words = KINDS[name]
