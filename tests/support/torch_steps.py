@@ -235,7 +235,7 @@ def unet_kernels() -> list[int]:
     prepared = torch_modules.prepare(torch_modules.data_of("indents:8", image_size=(32, 32), cache=FOLDER))
     point = point_of("torch_unet", 1, precision="float32", optimizer="adam", learning_rate=1e-3)
     joined = torch_modules.join("torch-virtual", torch_modules.ALONE, workers=1, device="cpu")
-    split = torch_modules.stored_split(prepared, 0.25, 0)
+    split = torch_modules.ensure_split(prepared, 0.25, 0)
     made = torch_modules.Session(point, ENGINE, joined, prepared, split, torch_modules.PhaseClock())
     masks = torch.zeros((4, 32, 32), dtype=torch.uint8)
     ours = counted(made, call_of(made.trainer, (4, 32, 32, 1), masks))
