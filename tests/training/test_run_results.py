@@ -162,7 +162,7 @@ def test_the_result_is_of_the_weights_that_callbacks_leave(folder):
             super().__init__(*arguments)
             self.has_callbacks = True
 
-        def end(self, logs):
+        def on_train_end(self, logs):
             self.weight = np.zeros_like(self.weight)
 
     computed(folder, Spoiling)

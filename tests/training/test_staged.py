@@ -41,6 +41,8 @@ def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
     """The loader has read into every address from which a step computes."""
     import tensorflow as tf
 
+    from scalestudy.data import loader
+    from scalestudy.data.loader import Slice
     from scalestudy.engines.tensorflow import tensorflow_trainer as steps
 
     read, computed = set(), set()
@@ -55,14 +57,13 @@ def test_between_the_data_set_and_the_model_a_batch_is_copied_once(
         return scaled(inputs, scale) * tf.ensure_shape(seen, [])
 
     monkeypatch.setattr(steps, "scale_inputs", looked_at)
+
+    def noted(inputs, *rest):
+        read.update(step.ctypes.data for step in inputs)
+        return Slice(inputs, *rest)
+
+    monkeypatch.setattr(loader, "Slice", noted)
     made = regression(implementation, workers, steps_per_call=2)
-    stage = made._loader._stage
-
-    def noted(part, device):
-        read.update(step.ctypes.data for step in part.inputs)
-        return stage(part, device)
-
-    made._loader._stage = noted
     trained(made)
     assert computed and computed <= read
 
