@@ -171,11 +171,11 @@ def test_a_run_takes_the_gpus_that_it_needs_and_may_see(nvml, monkeypatch, machi
 def test_a_reservation_ends_with_its_process_however_that_ends(nvml, tmp_path):
     program = (
         "import sys; from contextlib import ExitStack; from pathlib import Path\n"
-        "from scalestudy.launch.reserve import reserved_gpus\n"
+        "from scalestudy.launch.reserve import reserve_gpus\n"
         "from scalestudy.config.point import Point\n"
         "with ExitStack() as held:\n"
         "    try:\n"
-        "        next(reserved_gpus(held, Point.model_validate_json(sys.argv[1])))\n"
+        "        next(reserve_gpus(held, Point.model_validate_json(sys.argv[1])))\n"
         "    except StopIteration as end:\n"
         "        print(end.value, flush=True); input()\n"
     )
