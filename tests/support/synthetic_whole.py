@@ -33,7 +33,7 @@ def whole() -> Findings:
 
 def statement_page() -> Document:
     """The proposal page of a study with GPUs that supports most of it."""
-    return compose(panels.full(), find_panel("cscs"), RequestOptions(), panels.WORK).document
+    return compose(panels.full(), find_panel("cscs"), RequestOptions()).document
 
 
 def comparison_page() -> Document:
