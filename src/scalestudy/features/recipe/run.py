@@ -208,7 +208,8 @@ def search_recipe(
         RunError: A trial failed.
     """
     listener = listener or Listener()
-    searched, new = (list(range(start, start + SEEDS)) for start in seeds_of(planned))
+    seed = planned.request.study.sweep.seed[0]
+    searched, new = list(range(seed, seed + SEEDS)), list(range(seed + SEEDS, seed + 2 * SEEDS))
     epochs = planned.train.epochs
     lengths = [max(1, round(share * epochs)) for share in RUNGS]
     scores: tuple[dict[RateTrial, float], ...] = tuple({} for _ in RUNGS)
@@ -228,12 +229,6 @@ def search_recipe(
     listener.note(f"Workers: {workers}. The best is trained on {SEEDS} new seeds.")
     ended = _run(planned, workers, [best], new, epochs, listener, options)
     return TunedRate(workers, search, best, scores, tuple(ended.values()))
-
-
-def seeds_of(planned: RecipePlan) -> tuple[int, int]:
-    """The first seed of the search, and the first of the trainings that are reported."""
-    first = planned.request.study.sweep.seed[0]
-    return first, first + SEEDS
 
 
 def survey_of(
