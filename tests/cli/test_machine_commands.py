@@ -56,14 +56,14 @@ def test_a_study_is_checked_on_this_machine_and_nothing_is_left(check, check_stu
     assert done.returncode == 0, done.stderr
     lines = by_topic(done)
     assert "2 ranks on 1 host" in lines["ranks"][0]["seen"]
-    for topic in ("folders", "devices", "cores"):
+    for topic in ("folders", "devices"):
         assert lines[topic], topic
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
 
 
 def test_the_table_says_what_failed_and_what_to_do(check, check_study, tmp_path, monkeypatch):
     def judged_by_nobody_else(folder, plan, on_progress, environment):
-        return Report(lines=tuple(judge_folder("n1", folder) for folder in plan.folders))
+        return Report(lines=tuple(judge_folder("n1", *folder) for folder in plan.folders.items()))
 
     monkeypatch.setattr("scalestudy.features.check.check.check_here", judged_by_nobody_else)
     (tmp_path / "file").touch()
@@ -81,7 +81,6 @@ def test_a_study_for_a_queue_is_checked_without_its_nodes(check, check_study, tm
     done = check(check_study(text), *WITHOUT, "--format", "json")
     lines = by_topic(done)
     assert done.returncode == 1 and "--submit" in done.stderr
-    assert [line["status"] for line in lines["site"]] == ["pass"]
     assert "no Slurm client" in lines["slurm"][0]["seen"]
     assert lines["ranks"] == []
     done = check("site.toml", *WITHOUT, "--submit")

@@ -5,14 +5,15 @@ Run as `python -m MODULE ERRAND`, where MODULE belongs to an engine and calls `s
 
 - `collective`: a name in `EngineTraits.collectives`; null only reports how the libraries were built.
 - `events`: file to which each step appends a JSON line.
-- `sizes` (bytes, ascending), `largest` (bytes that fit on this rank's device).
-- `repeats`: for each size, the calls to time and the sums chained in each.
+- `gpus`: for a report on builds, the number of GPUs that the framework should see.
+- `sizes` in bytes, ascending.
 
 The caller sets the environment and ends this process: it closes standard input when all ranks are done, or
 sends a signal if a rank stalls.
 """
 
 import json
+import os
 import statistics
 import sys
 import time
@@ -27,37 +28,14 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Group, join
+from scalestudy.hardware.no_gpus import Build, why_not_listed
 from scalestudy.hardware.own_process import leave
 from scalestudy.plugins.engines import EngineTraits, collective
 from scalestudy.util.errors import RunError
 from scalestudy.util.modules import without_unused
 
-SIZES = tuple(1024 * 4**step for step in range(11))
-"""Message sizes in bytes: 1 KiB to 1 GiB, by factors of four."""
-LARGEST_ON_CPU = 64 * 2**20
-PART_OF_MEMORY = 8
-"""Largest message as a part (1/n) of a GPU's memory, which also holds the sum and buffers of NCCL."""
-UNKNOWN_MEMORY = 8 * 2**30
 WITHIN = 30.0
 """Maximum seconds for one message size; larger sizes are skipped on all ranks."""
-
-
-def algorithm_bandwidth(size: int, seconds: float) -> float:
-    """Return the bytes per second that one rank sees summed: S / t."""
-    return size / seconds
-
-
-def bus_bandwidth(size: int, seconds: float, ranks: int) -> float:
-    """Return the bytes per second that each link must carry: (S / t) × 2(n − 1) / n.
-
-    Unlike S / t, this does not depend on the number of ranks, so it can be compared with the hardware.
-    """
-    return algorithm_bandwidth(size, seconds) * 2 * (ranks - 1) / ranks
-
-
-def largest(device: str, memory: int | None) -> int:
-    """Return the bytes of the largest message for a device ("cpu" or "gpu") with `memory` bytes, if known."""
-    return LARGEST_ON_CPU if device == "cpu" else (memory or UNKNOWN_MEMORY) // PART_OF_MEMORY
 
 
 def repeats(size: int, device: str) -> tuple[int, int]:
@@ -84,8 +62,8 @@ class ExchangeTrial(ABC):
         """Return how the framework and its strategies' libraries were built, and the GPUs it can use."""
 
     @abstractmethod
-    def total(self, group: Any, part: NDArray[np.float32], device: str) -> tuple[NDArray[np.float32], str]:
-        """Sum over all ranks on "cpu" or "gpu", as in training. Return the sum and the device it is on."""
+    def total(self, group: Any, part: NDArray[np.float32], device: str) -> NDArray[np.float32]:
+        """Return the sum over all ranks, computed on "cpu" or "gpu", as in training."""
 
     @abstractmethod
     def sums(self, group: Any, size: int, count: int, device: str) -> Callable[[], None]:
@@ -113,7 +91,12 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> i
             file.write(json.dumps(event) + "\n")
 
     if errand["collective"] is None:
-        tell(step="built", **trial.build(), seconds=time.monotonic() - started)
+        built = trial.build() | {"seconds": time.monotonic() - started}
+        if built["gpus"] < errand["gpus"]:
+            reason = traits.why_no_gpus(os.environ) if built["cuda"] else None
+            name = f"{traits.label} {built[traits.name]}"
+            built["no_gpus"] = why_not_listed(Build(name, built["cuda"]), reason)
+        tell(step="built", **built)
         return 0
     placement = Placement(**{**errand["placement"], "hosts": tuple(errand["placement"]["hosts"])})
     kind, device = collective(errand["collective"]), errand["device"]
@@ -125,31 +108,28 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> i
         communication=kind.communication or "auto",
     ).group
     tell(step="joined")
-    tell(step="summed", device=prove(trial, group, placement, device))
-    seconds = 0.0
-    for size, repeats in zip(errand["sizes"], errand["repeats"], strict=True):
-        if any_rank(group, size > errand["largest"] or too_slow(seconds, *repeats)):
-            break
-        seconds = time_calls(trial, group, size, *repeats, device=device)
-        tell(step="timed", bytes=size, seconds=seconds)
     prove(trial, group, placement, device)
+    tell(step="summed")
+    seconds = 0.0
+    for size in errand["sizes"]:
+        if any_rank(group, too_slow(seconds, *repeats(size, device))):
+            break
+        seconds = time_calls(trial, group, size, *repeats(size, device), device=device)
+        tell(step="timed", bytes=size, seconds=seconds)
     tell(step="done")
     sys.stdin.read()  # another rank may still read this rank's part of the last sum
     return 0
 
 
-def prove(trial: ExchangeTrial, group: Group, placement: Placement, device: str) -> str:
+def prove(trial: ExchangeTrial, group: Group, placement: Placement, device: str) -> None:
     """Check a sum to which rank r contributes 1 at position r and 0 elsewhere.
-
-    Returns:
-        The device that holds the sum.
 
     Raises:
         RunError: If a rank's part is missing or counted twice.
     """
     part = np.zeros(placement.size, np.float32)
     part[placement.rank] = 1
-    total, place = trial.total(group, part, device)
+    total = trial.total(group, part, device)
     wrong = np.flatnonzero(total != 1)
     if wrong.size:
         raise RunError(
@@ -157,7 +137,6 @@ def prove(trial: ExchangeTrial, group: Group, placement: Placement, device: str)
             f"rank {wrong[0]} counted {total[wrong[0]]:g} times",
             "Use another strategy here.",
         )
-    return place
 
 
 def any_rank(group: Group, yes: bool) -> bool:

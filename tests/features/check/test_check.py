@@ -82,7 +82,7 @@ def test_a_job_is_told_with_its_report_or_how_to_get_it_if_it_is_left(site, monk
     report = check(site, options, **listeners)
     assert notes == [f"Job 17: 8 processes on 2 nodes, files in {tmp_path / 'job'}"]
     assert progress == ["job 17: running"]
-    assert report.failed and [line.topic for line in report.lines][-2:] == ["site", "ranks"]
+    assert report.failed and [line.topic for line in report.lines][-1:] == ["ranks"]
     job_says(monkeypatch, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         check(site, CheckOptions(submit=True, skip=AHEAD, folder=tmp_path / "left"), **listeners)
@@ -98,7 +98,7 @@ def test_a_queue_that_cannot_be_checked_is_not_asked_and_not_submitted_to(tmp_pa
         check(str(tmp_path / "study.toml"), CheckOptions(submit=True))
     report = check(str(tmp_path / "study.toml"), CheckOptions(skip=("versions",)))
     topics = {line.topic for line in report.lines}
-    assert "site" in topics and "slurm" not in topics
+    assert "folders" in topics and "slurm" not in topics
 
 
 def points(*names):

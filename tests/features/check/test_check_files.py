@@ -28,7 +28,7 @@ def answer(tmp_path, monkeypatch):
         clock = Clock(events)
         clock.exchange = exchange = Exchange(tmp_path)
         monkeypatch.setattr("scalestudy.features.check.check_files.time", clock)
-        return exchange.answers(7, [0], limit, slack=5).get(0), clock.now
+        return exchange.answers(7, 1, limit, slack=5).get(0), clock.now
 
     return ask
 

@@ -15,8 +15,8 @@ import pytest
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE, TensorFlowTraits
-from scalestudy.features.check.check_files import TOPICS, Plan, WritableFolder, read_report, write_plan
-from scalestudy.features.check.check_ranks import among, check_here, errand, run, trial_environment
+from scalestudy.features.check.check_files import TOPICS, Plan, read_report, write_plan
+from scalestudy.features.check.check_ranks import check_here, errand, run, trial_environment
 from scalestudy.hardware.devices import Gpu
 from scalestudy.launch import reserve
 from scalestudy.launch.worker_processes import WorkerProcesses, worker_command
@@ -44,10 +44,7 @@ def left_behind(folder):
 @pytest.mark.slow
 def test_two_processes_look_at_this_machine(tmp_path):
     (tmp_path / "file").touch()
-    folders = (
-        WritableFolder(path=str(tmp_path), purpose="results"),
-        WritableFolder(path=str(tmp_path / "file" / "x"), purpose="cache"),
-    )
+    folders = {str(tmp_path): "results", str(tmp_path / "file" / "x"): "cache"}
     report = check_here(tmp_path / "check", Plan(workers=2, folders=folders, skip=QUICK))
     for topic in ("ranks", "devices"):
         assert statuses(report, topic) == ["pass"], report.lines
@@ -58,7 +55,7 @@ def test_two_processes_look_at_this_machine(tmp_path):
 
 @pytest.mark.slow
 def test_a_rank_that_never_starts_is_named_within_the_limit(tmp_path):
-    plan = Plan(workers=2, skip=(*QUICK, "cores"), start_limit=0.2)
+    plan = Plan(workers=2, skip=QUICK, start_limit=0.2)
     write_plan(tmp_path, plan)
     with reserve.ports(4) as port:
         command = worker_command(RunFolder(tmp_path), 0, 2, port, [], os.environ)
@@ -99,7 +96,7 @@ def test_each_collective_works_and_is_timed(tmp_path):
 def test_a_rank_that_stops_answering_is_named(tmp_path):
     """The rank is stopped before rank 0 asks it anything."""
     folder = tmp_path / "check"
-    write_plan(folder, Plan(workers=2, slack=0.5, start_limit=5, skip=("versions", "folders", "cores")))
+    write_plan(folder, Plan(workers=2, slack=0.5, start_limit=5, skip=("versions", "folders")))
     with reserve.ports(4) as port:
         first, second = (
             worker_command(RunFolder(folder), rank, 2, port, [], os.environ) for rank in range(2)
@@ -123,12 +120,6 @@ HOSTS = ("n1", "n1", "n2", "n2")
 
 def placement(rank, source="slurm"):
     return Placement(rank, 4, rank % 2, 2, rank // 2, HOSTS, source, 20000)
-
-
-def test_a_group_of_some_ranks_is_a_placement_of_its_own():
-    found = among(placement(3), [1, 2, 3])
-    assert (found.rank, found.size, found.local_rank, found.local_size, found.node_rank) == (2, 3, 1, 2, 1)
-    assert found.hosts == ("n1", "n2", "n2") and found.port == 20000
 
 
 def variables(name="ring", device="cpu", gpus=(), **changes):
@@ -181,7 +172,7 @@ def tell(**event):
 name = errand["collective"]
 if name is None:
     flags = {"gloo": True, "mpi": False, "nccl": False}
-    built = {"tensorflow": "2", "cuda": None, "rocm": False, "gpus": 0, "horovod_error": None}
+    built = {"tensorflow": "2", "cuda": None, "gpus": 0, "horovod_error": None}
     tell(step="built", horovod=flags, seconds=0.0, **built)
     sys.exit()
 meeting = events.parent / f"meeting-{number}"
@@ -209,7 +200,7 @@ def report(tmp_path, monkeypatch):
     monkeypatch.setattr(TensorFlowTraits, "trial_module", "stand_in")
     skip = tuple(topic for topic in TOPICS if topic not in ("collectives", "bandwidth"))
     folder = tmp_path / "check"
-    write_plan(folder, Plan(workers=SIZE, sizes=(1024,), limit=3, needs=("auto",), skip=skip))
+    write_plan(folder, Plan(workers=SIZE, sizes=(1024,), limit=3, skip=skip))
     with reserve.ports(SIZE + 2) as port, ThreadPoolExecutor(SIZE) as pool:
         ranks = [
             Placement(rank, SIZE, rank, SIZE, 0, ("localhost",) * SIZE, "torchrun", port)
@@ -220,13 +211,10 @@ def report(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_who_stalls_is_found_by_trials_of_parts_and_what_works_is_named(report, tmp_path):
+def test_a_collective_that_stalls_is_told_and_the_others_are_tried(report, tmp_path):
     (line,) = [line for line in report.lines if line.topic == "collectives" and line.status != "pass"]
-    assert line.status == "fail" and line.seen == "auto stalled at joining"
-    assert line.where == "localhost (rank 2)"
-    assert 'communication = "ring"' in line.action
+    assert (line.status, line.where, line.seen) == ("fail", "localhost", "auto stalled at joining")
     assert {row.collective for row in report.bandwidth} == {"ring", "horovod-gloo"}
-    stalls = list((tmp_path / "check" / "events").glob("stalled-*"))
-    assert len(stalls) >= 2  # in the whole group and in the trials of parts
+    assert len(list((tmp_path / "check" / "events").glob("stalled-*"))) == 1
     children = psutil.Process(os.getpid()).children(recursive=True)
     assert [child for child in children if "stand_in" in child.cmdline()] == []

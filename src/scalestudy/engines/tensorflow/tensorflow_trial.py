@@ -23,8 +23,6 @@ class TensorFlowTrial(ExchangeTrial):
         answer: dict[str, Any] = {
             "tensorflow": str(tf.__version__),
             "cuda": info.get("cuda_version") if info.get("is_cuda_build") else None,
-            "cudnn": info.get("cudnn_version") if info.get("is_cuda_build") else None,
-            "rocm": bool(info.get("is_rocm_build")),
             "gpus": len(tf.config.list_physical_devices("GPU")),
             "horovod": None,
             "horovod_error": None,
@@ -39,12 +37,14 @@ class TensorFlowTrial(ExchangeTrial):
             answer["horovod_error"] = f"{type(error).__name__}: {error}"
         return answer
 
-    def total(self, group: Any, part: NDArray[np.float32], device: str) -> tuple[NDArray[np.float32], str]:
+    def total(self, group: Any, part: NDArray[np.float32], device: str) -> NDArray[np.float32]:
         import tensorflow as tf
 
         with tf.device(f"{device.upper()}:0"):
-            total = tf.function(group.tensor_sum, autograph=False)(tf.constant(part))
-        return total.numpy(), str(total.device)
+            total: NDArray[np.float32] = tf.function(group.tensor_sum, autograph=False)(
+                tf.constant(part)
+            ).numpy()
+        return total
 
     def sums(self, group: Any, size: int, count: int, device: str) -> Callable[[], None]:
         import tensorflow as tf

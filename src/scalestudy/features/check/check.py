@@ -20,13 +20,11 @@ from scalestudy.data.sources.locate import cache_folder
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import (
     PLAN_FILE,
-    QUEUE_TOPIC,
     TOPICS,
     Line,
     Plan,
     Report,
     Topic,
-    WritableFolder,
     read_report,
     report_failure,
     report_pass,
@@ -205,7 +203,7 @@ def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
         written[str(about.results)] = "results"
     if site is not None and site.scratch:
         written[site.scratch] = "scratch"
-    unasked = [QUEUE_TOPIC] if site is not None and not about.asks_queue else []
+    unasked = ["slurm"] if site is not None and not about.asks_queue else []
     return Plan(
         engine=about.engine,
         workers=options.workers or about.workers(options.nodes),
@@ -214,7 +212,7 @@ def plan_of(about: CheckSubject, options: CheckOptions) -> Plan:
         cpus_per_worker=about.cpus_per_worker,
         needs=needs_of(points) if points else None,
         libraries=tuple(dict.fromkeys(point.traits.library for point in points if point.traits.library)),
-        folders=tuple(WritableFolder(path=path, purpose=purpose) for path, purpose in written.items()),
+        folders=written,
         skip=cast(tuple[Topic, ...], (*options.skip, *unasked)),
     )
 
@@ -238,7 +236,7 @@ def _by_queue(
     point = check_point(about.points[0] if about.points else None, plan)
     shape = check_layout(point, site, options.nodes)
     lines = _login_lines(site, plan)
-    if plan.wants(QUEUE_TOPIC):
+    if plan.wants("slurm"):
         lines += queue_lines(site, point, [layout(each, site) for each in about.points] or [shape])
     report = Report(lines=tuple(lines))
     if not options.submit:
@@ -262,24 +260,22 @@ def _by_queue(
 
 
 def _login_lines(site: Site, plan: Plan) -> list[Line]:
-    """Check software, folders and profile of a site, where they are seen from this node."""
+    """Check software and folders of a site, where they are seen from this node."""
     here = socket.gethostname()
     lines: list[Line] = []
     if plan.wants("versions") and site.container is not None:
-        lines.append(report_pass("versions", here, "in the container, not checked here"))
+        image = site.container.image
+        if "$" not in image and "://" not in image and not Path(image).expanduser().exists():
+            action = "Build it (see environments/), or correct container in the site profile."
+            lines.append(report_failure("versions", here, f"{site.name}: no container image {image}", action))
+        else:
+            lines.append(report_pass("versions", here, "in the container, not checked here"))
     elif plan.wants("versions"):
         versions = host_checks.read_versions(site.environment)
         engine = engine_traits(plan.engine)
         lines += host_checks.judge_versions(versions, here, engine, libraries=plan.libraries)
     if plan.wants("folders"):
-        lines += [host_checks.judge_folder(here, folder) for folder in plan.folders]
-    if plan.wants("site"):
-        image = getattr(site.container, "image", None)
-        if image and "$" not in image and "://" not in image and not Path(image).expanduser().exists():
-            action = "Build it (see environments/), or correct container in the site profile."
-            lines.append(report_failure("site", "here", f"{site.name}: no container image {image}", action))
-        else:
-            lines.append(report_pass("site", "here", f"profile {site.name}"))
+        lines += [host_checks.judge_folder(here, *folder) for folder in plan.folders.items()]
     return lines
 
 

@@ -3,22 +3,21 @@
 Ranks communicate through files, without open ports, since the network between them is what is checked:
 
 ranks/R.json               what rank R found on its own
-assignments/K.json         assignment K of rank 0
-events/K-R.jsonl           progress of rank R's process for assignment K, and how it ended
+assignments/K.json         trial K, which rank 0 assigns to all ranks
+events/K-R.jsonl           progress of rank R's process for trial K, and how it ended
 logs/trial-K-rank-R.log    output of this process
 progress                   current activity, for display
 """
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import Field, ValidationError
 
 from scalestudy.config.settings import StrictModel
-from scalestudy.engines.exchange_trial import SIZES
 from scalestudy.plugins.engines import DEFAULT
 from scalestudy.store.records import Record
 from scalestudy.util.errors import RunError
@@ -31,22 +30,11 @@ TAIL_LINES = 30
 STEPS = {"": "joining", "begun": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing"}
 """Current step of a trial, by its last event."""
 Status = Literal["pass", "warn", "fail"]
-Topic = Literal[
-    "versions",
-    "site",
-    "slurm",
-    "folders",
-    "devices",
-    "cores",
-    "network",
-    "ranks",
-    "builds",
-    "collectives",
-    "bandwidth",
-]
+Topic = Literal["versions", "slurm", "folders", "devices", "ranks", "builds", "collectives", "bandwidth"]
 TOPICS: tuple[Topic, ...] = get_args(Topic)
-QUEUE_TOPIC: Topic = "slurm"
-"""Topic for the queue's answer about the study's jobs."""
+SIZES = tuple(1024 * 4**step for step in range(10))
+"""Message sizes in bytes: 1 KiB to 256 MiB, by factors of four."""
+LARGEST_ON_CPU = 64 * 2**20
 State = Literal["done", "stalled", "failed"]
 """How a trial ended."""
 Content = TypeVar("Content", bound=Record)
@@ -58,7 +46,7 @@ class Line(Record):
     topic: Topic
     status: Status
     where: str
-    """Host, pair of hosts, or "here"."""
+    """Hosts, or "here"."""
     seen: str
     action: str = ""
     """What to do; empty only if the check passed."""
@@ -124,20 +112,14 @@ def merge(lines: Iterable[Line]) -> list[Line]:
     places: dict[Line, dict[str, None]] = {}
     for line in lines:
         places.setdefault(line.model_copy(update={"where": ""}), {})[line.where] = None
-    together = [line.model_copy(update={"where": _listed(list(where))}) for line, where in places.items()]
+    together = [line.model_copy(update={"where": names_together(where)}) for line, where in places.items()]
     return sorted(together, key=lambda line: TOPICS.index(line.topic))
 
 
-def _listed(names: Sequence[str]) -> str:
+def names_together(given: Iterable[str]) -> str:
+    """Return names as a list, of more than four the first three."""
+    names = list(given)
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
-
-
-class WritableFolder(StrictModel):
-    """A folder that the study will write to."""
-
-    path: str
-    """Absolute path; may contain `~` and $VARIABLES of the node."""
-    purpose: str
 
 
 class Plan(StrictModel):
@@ -152,11 +134,13 @@ class Plan(StrictModel):
     """Number of GPUs per node that the site states; 0 if it states none."""
     cpus_per_worker: Annotated[int, Field(gt=0)] = 1
     needs: tuple[str, ...] | None = None
-    """What the study's collectives must support, as in `Collective.needs`. None without a study: then every
-    collective that does not work is a failure."""
+    """What the study's collectives must support, as in `Collective.needs`. None without a study: then all
+    collectives are tried."""
     libraries: tuple[str, ...] = ()
     """Libraries that the study's strategies need in addition to the engine."""
-    folders: tuple[WritableFolder, ...] = ()
+    folders: dict[str, str] = Field(default_factory=dict)
+    """Purposes of the folders that the study will write to, by their paths. These are absolute, and may
+    contain `~` and $VARIABLES of the node."""
     skip: tuple[Topic, ...] = ()
     sizes: tuple[int, ...] = SIZES
     """Message sizes in bytes."""
@@ -179,7 +163,6 @@ class Facts(Record):
     host: str
     """Host name, from `socket.gethostname`."""
     local_rank: int
-    cpus: tuple[int, ...]
     gpus: int
     """Number of visible GPUs."""
     uuids: tuple[str, ...] = ()
@@ -190,13 +173,13 @@ class Facts(Record):
 
 
 class Assignment(Record):
-    """A trial for groups of ranks, which share no rank; without groups, the end of the check."""
+    """A trial of all ranks."""
 
     number: int
-    groups: tuple[tuple[int, ...], ...] = ()
     collective: str | None = None
     """Name of the collective to try; None to report only how the framework was built."""
-    sizes: tuple[int, ...] = ()
+    last: bool = False
+    """Whether the check ends, without a trial."""
 
 
 class RankAnswer(Record):
@@ -285,16 +268,14 @@ class Exchange:
             return []
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    def answers(
-        self, number: int, ranks: Sequence[int], limit: float, slack: float = 0.0
-    ) -> dict[int, RankAnswer]:
-        """Wait for the trials of an assignment, and return how they ended, by rank.
+    def answers(self, number: int, size: int, limit: float, slack: float = 0.0) -> dict[int, RankAnswer]:
+        """Wait for the trial of all ranks, and return how it ended, by rank.
 
-        A trial has stalled if no event follows another within `limit` seconds. A rank that does not even
+        It has stalled if no event follows another within `limit` seconds. A rank that does not even
         begin within `slack` seconds more has stopped responding: it is left out.
         """
         began = time.monotonic()
-        heard = dict.fromkeys(ranks, (0, began))
+        heard = dict.fromkeys(range(size), (0, began))
         answers: dict[int, RankAnswer] = {}
         while heard:
             for rank, (count, since) in list(heard.items()):
@@ -318,7 +299,7 @@ class Exchange:
         self,
         number: int,
         rank: int,
-        state: Literal["done", "stalled", "failed"],
+        state: State,
         events: list[dict[str, Any]],
     ) -> RankAnswer:
         steps = [event["step"] for event in events if event["step"] != "ended"]

@@ -10,7 +10,6 @@ from scalestudy.config.catalog import task_defaults
 from scalestudy.config.point import Point, Terms
 from scalestudy.config.settings import DataSettings, ResolvedLaunch, TrainSettings
 from scalestudy.features.check.check_files import (
-    QUEUE_TOPIC,
     REPORT_FILE,
     Exchange,
     Line,
@@ -74,17 +73,15 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
             try:
                 SLURM.queue.call(SLURM.queue.submits[0], "--test-only", str(script))
             except QueueAbsent as error:
-                return [
-                    report_failure(QUEUE_TOPIC, "here", f"no Slurm client ({error.received})", error.action)
-                ]
+                return [report_failure("slurm", "here", f"no Slurm client ({error.received})", error.action)]
             except QueueUnreachable as error:
                 seen = f"no answer: {error.received}"
-                return [report_failure(QUEUE_TOPIC, "Slurm", seen, "Try again later, or ask the site.")]
+                return [report_failure("slurm", "Slurm", seen, "Try again later, or ask the site.")]
             except QueueRefused as error:
                 action = SLURM.queue.advice(error.words) or error.action
-                lines.append(report_failure(QUEUE_TOPIC, "Slurm", f"{asked}: {error.words}", action))
+                lines.append(report_failure("slurm", "Slurm", f"{asked}: {error.words}", action))
             else:
-                lines.append(report_pass(QUEUE_TOPIC, "Slurm", f"{asked}: would be taken"))
+                lines.append(report_pass("slurm", "Slurm", f"{asked}: would be taken"))
     return lines
 
 

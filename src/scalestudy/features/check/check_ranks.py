@@ -17,9 +17,9 @@ from typing import Any
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.worker_environment import own_gpus, process_environment
 from scalestudy.config.point import Point
-from scalestudy.engines.exchange_trial import largest, repeats
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import (
+    LARGEST_ON_CPU,
     PLAN_FILE,
     POLL,
     REPORT_FILE,
@@ -29,14 +29,13 @@ from scalestudy.features.check.check_files import (
     Line,
     Plan,
     Report,
-    WritableFolder,
     read_report,
     write_plan,
 )
 from scalestudy.features.check.trials import lead
 from scalestudy.hardware import cores, devices
 from scalestudy.hardware.devices import Gpu
-from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
+from scalestudy.hardware.no_gpus import why_unseen
 from scalestudy.launch import reserve
 from scalestudy.launch.hosts import reserve_devices
 from scalestudy.launch.worker_processes import ProcessGroup, WorkerProcesses, started_in, worker_commands
@@ -137,7 +136,6 @@ class _Rank:
         self._engine = engine_traits(plan.engine)
         self._trial: subprocess.Popen[bytes] | None = None
         self._number = 0
-        self._variables: Mapping[str, str] = {}
         self._gpus, self._uuids = devices.gpus(), devices.visible_uuids(os.environ)
         self._device = "gpu" if plan.device != "cpu" and self._gpus else "cpu"
 
@@ -148,7 +146,6 @@ class _Rank:
             rank=placement.rank,
             host=socket.gethostname(),
             local_rank=placement.local_rank,
-            cpus=tuple(cores.granted()),
             gpus=self._gpus,
             uuids=tuple(self._uuids),
             no_gpus=None if self._plan.device == "cpu" or self._gpus else why_unseen(),
@@ -162,10 +159,8 @@ class _Rank:
             versions = host_checks.read_versions(None)
             lines += host_checks.judge_versions(versions, here, self._engine, libraries=plan.libraries)
         if plan.wants("folders"):
-            temporary = WritableFolder(path=tempfile.gettempdir(), purpose="temporary")
-            lines += [host_checks.judge_folder(here, folder) for folder in (*plan.folders, temporary)]
-        if plan.wants("network") and (line := host_checks.judge_infiniband(here)):
-            lines.append(line)
+            folders = plan.folders | {tempfile.gettempdir(): "temporary"}
+            lines += [host_checks.judge_folder(here, *folder) for folder in folders.items()]
         return lines
 
     def follow(self) -> None:
@@ -177,12 +172,10 @@ class _Rank:
                 self._report_end()
                 time.sleep(POLL)
                 continue
-            self.end_trial()  # an assignment follows only after the previous one's trials have ended
-            if not assignment.groups:
+            self.end_trial()  # an assignment follows only after the previous trial has ended everywhere
+            if assignment.last:
                 return
-            group = next((group for group in assignment.groups if self._placement.rank in group), None)
-            if group is not None:
-                self._start(assignment, group)
+            self._start(assignment)
             self._number, since = self._number + 1, time.monotonic()
         raise RunError(
             f"an assignment from rank 0 within {PATIENCE:.0f} s",
@@ -190,22 +183,28 @@ class _Rank:
             "See rank 0's log, and check that all nodes share the check's folder.",
         )
 
-    def _start(self, assignment: Assignment, group: Sequence[int]) -> None:
+    def _start(self, assignment: Assignment) -> None:
         number, rank, gpus = assignment.number, self._placement.rank, devices.visible_gpus(os.environ)
         way = collective(assignment.collective) if assignment.collective else None
         device = "cpu" if way is not None and way.device == "cpu" else self._device
-        place = among(self._placement, group)
+        timed = self._plan.sizes if self._plan.wants("bandwidth") else ()
         what = errand(
             way,
-            place,
+            self._placement,
             device=device,
-            sizes=assignment.sizes,
+            sizes=[size for size in timed if device == "gpu" or size <= LARGEST_ON_CPU],
             events=self._exchange.events_path(number, rank),
-            memory=min((gpu.memory for gpu in gpus if gpu.memory), default=None),
         )
-        local_rank = self._placement.gpu_place(self._gpus)
-        self._variables = trial_environment(
-            way, self._engine, place, os.environ, device=device, local_rank=local_rank, gpus=gpus
+        if way is None:
+            what["gpus"] = host_checks.shown_at_once(self._gpus, self._uuids) if device == "gpu" else 0
+        variables = trial_environment(
+            way,
+            self._engine,
+            self._placement,
+            os.environ,
+            device=device,
+            local_rank=self._placement.gpu_place(self._gpus),
+            gpus=gpus,
         )
         self._exchange.append_event(number, rank, step="begun")
         log = self._exchange.log(number, rank)
@@ -213,25 +212,18 @@ class _Rank:
         with open(log, "ab") as output:
             self._trial = subprocess.Popen(
                 [sys.executable, "-P", "-m", self._engine.trial_module, json.dumps(what)],
-                env=self._variables,
+                env=variables,
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
 
     def _report_end(self) -> None:
-        """Report the exit code of the trial once it has ended, and for a build also why it sees no GPU."""
+        """Report the exit code of the trial once it has ended."""
         trial = self._trial
         if trial is None or (code := trial.poll()) is None:
             return
         number, rank = self._number - 1, self._placement.rank
-        built = next((e for e in self._exchange.events(number, rank) if e["step"] == "built"), None)
-        shown = host_checks.shown_at_once(self._gpus, self._uuids) if self._device == "gpu" else 0
-        if built and built["gpus"] < shown:
-            reason = self._engine.why_no_gpus(self._variables) if built["cuda"] else None
-            name = f"{self._engine.label} {built[self._engine.name]}"
-            why = why_not_listed(Build(name, built["cuda"]), reason)
-            self._exchange.append_event(number, rank, **built, no_gpus=why)
         self.end_trial()
         self._exchange.append_event(number, rank, step="ended", code=code)
 
@@ -242,24 +234,6 @@ class _Rank:
             trial.kill()
             with contextlib.suppress(BrokenPipeError):
                 trial.communicate()
-
-
-def among(placement: Placement, ranks: Sequence[int]) -> Placement:
-    """Return the placement of a rank within a group of ranks."""
-    hosts = tuple(placement.hosts[rank] for rank in ranks)
-    rank = ranks.index(placement.rank)
-    local = [index for index, host in enumerate(hosts) if host == hosts[rank]]
-    nodes = list(dict.fromkeys(hosts))
-    return Placement(
-        rank,
-        len(ranks),
-        local.index(rank),
-        len(local),
-        nodes.index(hosts[rank]),
-        hosts,
-        placement.source,
-        placement.port,
-    )
 
 
 def trial_environment(
@@ -274,8 +248,8 @@ def trial_environment(
 ) -> dict[str, str]:
     """Return the variables of a trial's process. Without a collective, the trial only reports the build.
 
-    `placement` is the placement in the group, `local_rank` the index of this rank's GPU among the visible
-    ones, and `gpus` the GPUs that it may use according to NVML.
+    `local_rank` is the index of this rank's GPU among the visible ones, and `gpus` the GPUs that it may use
+    according to NVML.
     """
     shown: Sequence[str] | None = ()
     if device != "cpu":
@@ -293,7 +267,6 @@ def errand(
     device: str,
     sizes: Sequence[int],
     events: Path,
-    memory: int | None = None,
 ) -> dict[str, Any]:
     """Return the task of a trial's process; see the module `EngineTraits.trial_module`."""
     source = placement.source
@@ -305,7 +278,5 @@ def errand(
         "placement": asdict(replace(placement, source=source)),
         "device": device,
         "sizes": list(sizes),
-        "largest": largest(device, memory),
-        "repeats": [repeats(size, device) for size in sizes],
         "events": str(events),
     }

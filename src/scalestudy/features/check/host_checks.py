@@ -1,13 +1,11 @@
 """Check what a host offers: software, cores, GPUs, network and folders."""
 
 import contextlib
-import ctypes
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,14 +19,12 @@ from scalestudy.features.check.check_files import (
     Line,
     Plan,
     RankAnswer,
-    Topic,
-    WritableFolder,
     report_failure,
     report_pass,
     report_warning,
 )
 from scalestudy.hardware.installed import describe, describe_other
-from scalestudy.launch.host_connection import HostFacts, HostRequest, Unreachable, connect
+from scalestudy.launch.host_connection import HostFacts, HostRequest, connect
 from scalestudy.launch.hosts import Listed
 from scalestudy.plugins.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
 from scalestudy.plugins.strategies import REGISTRY
@@ -37,17 +33,6 @@ from scalestudy.util.errors import RunError, UserError
 
 SPARE_BYTES = 2**30
 """Free space in bytes below which a folder is considered nearly full."""
-
-
-def judge_cores(where: str, *, ranks: Sequence[Sequence[int]], cpus_per_worker: int) -> Line:
-    """Compare the cores granted to the ranks of a host, by affinity, with `cpus_per_worker` for each."""
-    together = set().union(*ranks)
-    wanted = cpus_per_worker * len(ranks)
-    seen = f"{len(together)} cores granted, {len(ranks)} x {cpus_per_worker} requested"
-    if len(together) < wanted or min(len(cpus) for cpus in ranks) < cpus_per_worker:
-        action = "Give each task its cores (--cpus-per-task to srun), or lower cpus_per_worker or workers."
-        return report_warning("cores", where, seen, action)
-    return report_pass("cores", where, seen)
 
 
 def gpus_of(ranks: Sequence[tuple[int, Sequence[str]]]) -> int:
@@ -89,26 +74,10 @@ def judge_devices(
     return report_failure("devices", where, seen, action)
 
 
-def judge_infiniband(where: str, root: Path = Path("/"), library: str = "libibverbs.so.1") -> Line | None:
-    """Check whether NCCL can use the host's InfiniBand. Without libibverbs, NCCL silently uses sockets."""
-    adapters = sorted(path.name for path in (root / "sys/class/infiniband").glob("*"))
-    if not adapters:
-        return None
-    seen = f"InfiniBand ({', '.join(adapters)})"
-    try:
-        ctypes.CDLL(library)
-    except OSError as error:
-        action = (
-            "Install it where workers run, in the container too (Debian: libibverbs1, ibverbs-providers)."
-        )
-        return report_failure("network", where, f"{seen}, but {error}", action)
-    return report_pass("network", where, f"{seen}, and {library} loads")
-
-
-def judge_folder(where: str, folder: WritableFolder) -> Line:
+def judge_folder(where: str, folder: str, purpose: str) -> Line:
     """Check whether a folder, or its nearest existing parent, can be written to, and its free space."""
-    path = Path(os.path.expandvars(folder.path)).expanduser()
-    name = f"{folder.purpose} folder {path}"
+    path = Path(os.path.expandvars(folder)).expanduser()
+    name = f"{purpose} folder {path}"
     if not path.is_absolute():
         return report_failure(
             "folders", where, f"{name}: a variable is not set", "Set it, or write the path out."
@@ -155,14 +124,11 @@ def host_lines(hosts: Sequence[Listed], folders: Sequence[Path]) -> list[Line]:
 def judge_hosts(answers: Sequence[tuple[str, HostFacts | RunError]], folders: dict[str, Path]) -> list[Line]:
     """Return lines about hosts, by name; `folders` are those of the files that the hosts must see."""
     lines: list[Line] = []
-    answered = [(host, answer) for host, answer in answers if isinstance(answer, HostFacts)]
-    usual = Counter(_gpus(facts) for _, facts in answered).most_common(1)
     for host, answer in answers:
         if isinstance(answer, RunError):
-            topic: Topic = "network" if isinstance(answer, Unreachable) else "versions"
-            lines.append(report_failure(topic, host, answer.received, answer.action))
+            lines.append(report_failure("ranks", host, answer.received, answer.action))
             continue
-        lines.append(report_pass("network", host, "answers by SSH"))
+        lines.append(report_pass("ranks", host, "answers by SSH"))
         if answer.version != scalestudy.__version__:
             seen = f"Scalestudy {answer.version}, here {scalestudy.__version__}"
             lines.append(report_failure("versions", host, seen, "Install the same version on every host."))
@@ -172,17 +138,7 @@ def judge_hosts(answers: Sequence[tuple[str, HostFacts | RunError]], folders: di
             )
             for path in answer.unseen
         ]
-        if (own := _gpus(answer)) != usual[0][0]:
-            seen = f"{own}; most other hosts have {usual[0][0]}"
-            lines.append(
-                report_warning("devices", host, seen, "Compare numbers of workers on hosts that are alike.")
-            )
     return lines
-
-
-def _gpus(facts: HostFacts) -> str:
-    kinds = Counter(gpu.name for gpu in facts.gpus)
-    return ", ".join(f"{count} x {name}" for name, count in sorted(kinds.items())) or "no GPU"
 
 
 PYTHON = ">=3.11,<3.14"
@@ -229,15 +185,9 @@ def judge_versions(
 
     judge("Python", versions["Python"], PYTHON, "Build a new environment with another Python.")
     for wanted in engine.requirements:
-        present = [name for name in wanted.packages if name in versions]
-        if len({versions[name] for name in present}) > 1:
-            both = " and ".join(f"{name} {versions[name]}" for name in present)
-            problems.append(
-                report_failure("versions", where, f"{both} overwrite each other", "Keep one of them.")
-            )
-            continue
+        present = next((versions[name] for name in wanted.packages if name in versions), None)
         action = f"Run `pip install '{wanted.packages[0]}{wanted.versions}'`."
-        judge(wanted.label, versions[present[0]] if present else None, wanted.versions, action)
+        judge(wanted.label, present, wanted.versions, action)
     for library in engine.libraries:
         needed = library.name in libraries
         judge(library.label, versions.get(library.name), library.versions, library.mend, needed=needed)
@@ -268,7 +218,7 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, R
             lines.append(report_failure("builds", fact.host, f"{engine.label} {why}", action))
             continue
         gpus = fact.gpus if plan.device != "cpu" else 0
-        lines.append(_framework(fact.host, engine, build, shown_at_once(gpus, fact.uuids), plan.device))
+        lines.append(_framework(fact.host, engine, build, shown_at_once(gpus, fact.uuids)))
         lines += [
             _library(fact.host, library, build, gpus, needed=library.name in plan.libraries)
             for library in engine.libraries
@@ -276,14 +226,9 @@ def judge_builds(plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, R
     return lines
 
 
-def _framework(host: str, engine: EngineTraits, build: Mapping[str, Any], gpus: int, device: str) -> Line:
-    built_with = f"CUDA {build['cuda']}" if build["cuda"] else "ROCm" if build["rocm"] else "no CUDA"
-    seen = f"{engine.label} {build[engine.name]} with {built_with}"
-    if build["rocm"]:
-        install = f", and install '.[{engine.gpu_extra}]'" if engine.gpu_extra else ""
-        action = f"Use nodes with NVIDIA GPUs{install}. AMD GPUs are not supported."
-        worse = report_failure if device == "gpu" else report_warning
-        return worse("builds", host, f"{seen}, so workers compute on CPUs only", action)
+def _framework(host: str, engine: EngineTraits, build: Mapping[str, Any], gpus: int) -> Line:
+    cuda = f"CUDA {build['cuda']}" if build["cuda"] else "no CUDA"
+    seen = f"{engine.label} {build[engine.name]} with {cuda}"
     if build["gpus"] < gpus:
         words, action = build["no_gpus"]
         return report_failure("builds", host, f"{seen} sees {build['gpus']} of {gpus} GPUs: {words}", action)
@@ -316,7 +261,15 @@ def _library(
 def collectives_to_try(
     plan: Plan, facts: Mapping[int, Facts], answers: Mapping[int, RankAnswer], *, source: str, met: bool
 ) -> list[Collective]:
-    """Return the collectives to try, in order; unless hosts and port are known (`met`), only MPI's."""
+    """Return the collectives that the study uses, in order, or all; unless hosts and port are known, MPI's.
+
+    Args:
+        plan: Says what the study needs.
+        facts: What each rank found.
+        answers: How each rank's framework was built.
+        source: Where the placement comes from.
+        met: Whether hosts and port are known.
+    """
     builds = [answer.build for answer in answers.values() if answer.build]
     if not builds or len(builds) < len(answers):
         return []
@@ -326,24 +279,18 @@ def collectives_to_try(
         flags = {} if way.library is None else build[way.library]
         return flags is not None and all(flags[name] for name in way.built_with)
 
-    return [
+    usable = [
         way
         for way in engine_traits(plan.engine).collectives
         if (source == way.launcher if way.launcher else met)
         and way.of_use(gpu=gpu)
         and all(has(build, way) for build in builds)
     ]
-
-
-def used_by_study(plan: Plan, ways: Sequence[Collective], *, source: str) -> set[str]:
-    """Return the names of the collectives that the study's runs will use; without a study, all of them."""
     if plan.needs is None:
-        return {way.name for way in ways}
+        return usable
     # If several collectives meet a need, the library prefers the last.
-    usable = [way for way in ways if way.launcher in ("", source)]
-    return {
-        way.name for way in {need: way for need in plan.needs for way in usable if need in way.needs}.values()
-    }
+    used = {need: way for need in plan.needs for way in usable if need in way.needs}
+    return list(dict.fromkeys(used.values()))
 
 
 def cause(tail: Sequence[str]) -> str:
