@@ -81,7 +81,7 @@ def train(workers: int, rule: str, seed: int) -> dict[str, Any]:
     for record in session.epoch_records():
         if record.validation:
             session.point = moving
-            with_moving = session.measure(split.validation).values
+            with_moving = session.measure(split.validation)
             session.point = point
             curve.append(
                 {

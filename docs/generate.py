@@ -36,7 +36,6 @@ MEANINGS = {
     "global_batch": "Samples of all workers together in a step.",
     "samples_processed": "Samples really processed by all workers together.",
     "test": "Loss and metrics over the test set, if the source brings one.",
-    "test_matrices": "Confusion matrices over the test set.",
     "best_epoch": "The epoch of best_quality, counted from 1.",
     "parameters": "Number of the model's parameters.",
     "oversubscribed": "Why its times are excluded: more workers than cores or GPUs. None if they are not.",

@@ -42,4 +42,4 @@ def model(data: Any) -> nn.Module:
 
 
 loss = nn.CrossEntropyLoss(label_smoothing=0.05)
-metrics = ["accuracy", "ece"]
+metrics = ["accuracy", "f1"]

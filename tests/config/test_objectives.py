@@ -3,7 +3,6 @@ import pytest
 from scalestudy.config.formula import WrongFormula
 from scalestudy.config.objectives import (
     LOSSES,
-    MATRICES,
     METRICS,
     UNKNOWN,
     WEIGHTED,
@@ -28,7 +27,6 @@ def test_defaults_are_within_their_own_ranges():
 
 def test_what_is_said_of_some_is_said_of_ones_that_there_are():
     assert set(WEIGHTED) <= set(LOSSES)
-    assert set(MATRICES) <= set(METRICS)
 
 
 def test_the_help_names_every_loss_and_every_metric():
@@ -52,7 +50,6 @@ def test_the_name_in_results_tells_metrics_apart():
     ("texts", "expected"),
     [
         (["top_k", "top_k(k=5)"], "each metric once"),
-        (["confusion_matrix", "f1"], "a metric that is one number first"),
         (["f1 + iou"], "one metric"),
     ],
 )

@@ -28,7 +28,6 @@ def named_runs(metric="iou", swept=None):
                 "validation": found,
                 "test": {f"{metric}_bruise": 0.4},
                 "class_names": ["bruise", "mildew"],
-                "validation_matrices": {"bruise": [[1, 2], [3, 4]]},
                 "hosts": ["acme-n07.hpc", "acme-n08.hpc"],
                 "weights": "/home/jdoe/ember.h5",
                 "model_missing": "/scratch/jdoe is full",

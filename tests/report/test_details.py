@@ -17,13 +17,11 @@ from scalestudy.store.model_record import GalleryRecord, GallerySample
 NAMES = ["background", "cell <b>"]
 
 
-def measured(workers, seed, value, *, names=NAMES, matrix=((3, 1), (2, 4))):
+def measured(workers, seed, value, *, names=NAMES):
     """A run with known metrics; the second class's Dice is a quarter of `value`."""
     values = {"loss": 0.5, "iou": value, "dice": value, "dice_background": value, "dice_cell_b": value / 4}
     run = synthetic.run(workers=workers, seed=seed, quality=value)
-    matrices = {"confusion_matrix": [list(row) for row in matrix]}
-    known = {"validation": values, "class_names": list(names), "validation_matrices": matrices}
-    return synthetic.changed(run, **known)
+    return synthetic.changed(run, validation=values, class_names=list(names))
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +58,11 @@ def test_every_row_shows_the_means_of_its_metrics_and_not_those_of_classes(findi
     )
 
 
-def test_classes_and_confusions_are_those_of_one_row(findings):
-    classes, confusions = all_metrics(findings)[1:3]
+def test_classes_are_those_of_one_row(findings):
+    (_, classes) = all_metrics(findings)
     assert classes.caption == "By class: single on 1 worker"
     assert names_of(classes) == ["Dice"]
     assert classes.rows == (("background", "0.7000"), ("cell <b>", "0.1750"))
-    assert names_of(confusions) == NAMES
-    assert confusions.rows == (("background", "6", "2"), ("cell <b>", "4", "8"))
 
 
 def test_a_class_without_a_value_has_none_and_of_many_classes_only_metrics_are_shown():

@@ -130,9 +130,6 @@ class LinearTrainer:
         losses, seen, right = sums
         return {"loss": float(losses / seen), "accuracy": float(right / seen)}
 
-    def matrices(self, sums):
-        return {}
-
     def constant(self, targets, answer):
         right = [part == answer.argmax() for part in targets]
         return float(np.concatenate(right).mean())

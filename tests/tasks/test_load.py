@@ -112,7 +112,6 @@ def test_a_study_may_ask_for_another_loss_and_other_metrics(write):
     )
     assert list(task.metrics) == ["f1", "top_k_3"]
     assert task.sense[:2] == ("higher", True)
-    assert load_task(write(COMPLETE), DATA, asked(metrics=["brier"])).sense[:2] == ("lower", True)
 
 
 def test_a_task_file_may_name_ours_and_keras_metrics(write):
@@ -136,15 +135,15 @@ def test_a_task_file_may_import_losses_and_metrics(write):
     text = text.replace(
         'metrics = ["accuracy"]',
         """
-from scalestudy.metrics import F1, Brier
+from scalestudy.metrics import F1, Dice
 def metrics(data):
-    return [Brier(data.classes), F1(data.classes)]
+    return [Dice(data.classes), F1(data.classes)]
 """,
     )
     task = load_task(write(text), DATA)
     outputs = np.full((1, 10), 0.1, "float32")
     assert np.asarray(task.loss(np.array([1]), outputs)) == pytest.approx([0.81 * np.log(10)], rel=1e-5)
-    assert list(task.metrics) == ["brier", "f1"] and task.sense.better == "lower"
+    assert list(task.metrics) == ["dice", "f1"] and task.sense.better == "higher"
 
 
 def test_a_misspelt_metric_of_a_task_file_is_refused_with_its_parameters(write):

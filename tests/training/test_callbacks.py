@@ -88,13 +88,13 @@ def test_the_validation_of_a_run_is_of_the_weights_that_a_callback_restores(
     best = min(records, key=lambda record: record.validation["loss"])
     assert len(records) > best.epoch
     assert records[-1].validation != best.validation
-    assert one.validation().values == best.validation
+    assert one.validation() == best.validation
     checkpoint.write_checkpoint(tmp_path / "checkpoint.npz", *one.checkpoint(), one.fingerprint())
     again = with_callbacks(*falling_apart(9.0), **settings)
     position = checkpoint.read_position(tmp_path / "checkpoint.npz", again.fingerprint())
     again.go_on(position, checkpoint.read_values(tmp_path / "checkpoint.npz"))
     assert list(again.epoch_records()) == []
-    assert again.validation().values == best.validation
+    assert again.validation() == best.validation
     assert again.digests() == one.digests()
 
 
@@ -102,7 +102,7 @@ def test_a_validation_that_nothing_has_changed_is_not_computed_again(session, mo
     one = session(epochs=1)
     (record,) = one.epoch_records()
     monkeypatch.setattr(one.trainer, "evaluate", lambda call: pytest.fail("computed again"))
-    assert one.validation().values == record.validation
+    assert one.validation() == record.validation
 
 
 def test_callbacks_read_the_mean_of_the_workers_statistics(with_callbacks):

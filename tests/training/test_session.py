@@ -68,7 +68,7 @@ def test_records_tell_what_was_really_processed(session):
 def test_the_validation_set_is_evaluated_whole_by_any_number_of_workers(session):
     def evaluated(implementation: str, workers: int) -> dict[str, float]:
         one = session("unet", implementation, workers, batch_size=7)
-        return one.measure(one.split.validation).values
+        return one.measure(one.split.validation)
 
     alone = evaluated("single", 1)
     for implementation, workers in (("mirrored", 2), ("virtual", 14)):
@@ -86,7 +86,7 @@ def test_evaluation_equals_kerass_own(session, sets):
     inputs = prepared.inputs[rows].astype("float32") * prepared.scale
     one.trainer.task.model.compile(loss=keras.losses.SparseCategoricalCrossentropy(), metrics=["accuracy"])
     loss, accuracy = one.trainer.task.model.evaluate(inputs, prepared.targets[rows], verbose=0)
-    found = one.measure(rows).values
+    found = one.measure(rows)
     assert found["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert found["loss"] == pytest.approx(loss, rel=1e-5)
 

@@ -32,9 +32,8 @@ def test_workers_find_together_what_one_finds_however_the_set_is_divided(session
     alone = measured(session, task, "single", 1)[1]
     for implementation, workers in (("mirrored", 2), ("virtual", 5)):
         found = measured(session, task, implementation, workers)[1]
-        assert found.values.keys() == alone.values.keys()
-        assert found.values == pytest.approx(alone.values, rel=1e-5)
-        assert found.matrices == alone.matrices
+        assert found.keys() == alone.keys()
+        assert found == pytest.approx(alone, rel=1e-5)
 
 
 def gathered(one, prepared):
@@ -45,41 +44,29 @@ def gathered(one, prepared):
 
 
 def test_of_masks_they_are_scikit_learns_on_all_pixels(session, sets, reference):
-    one, (found, matrices) = measured(session, "unet", "mirrored", 2)
+    one, found = measured(session, "unet", "mirrored", 2)
     true, p = gathered(one, sets["unet"][0])
-    p = p[:, 0]
-    predicted = (p >= 0.5) * 1
+    predicted = (p[:, 0] >= 0.5) * 1
     f1 = reference.f1_score(true, predicted)
     assert found["dice"] == found[f"dice_{one.prepared.class_names[1]}"] == found["f1"] == pytest.approx(f1)
     assert found["dice_background"] == pytest.approx(reference.f1_score(1 - true, 1 - predicted))
-    assert found["auroc"] == pytest.approx(reference.roc_auc_score(true, p), abs=1e-3)
-    assert found["average_precision"] == pytest.approx(reference.average_precision_score(true, p), abs=1e-3)
-    assert found["brier"] == pytest.approx(reference.brier_score_loss(true, p), rel=1e-5)
     assert found["recall_background"] == pytest.approx(reference.recall_score(1 - true, 1 - predicted))
-    assert matrices == {"confusion_matrix": reference.confusion_matrix(true, predicted).tolist()}
 
 
 def test_of_classes_they_are_scikit_learns_on_all_samples(session, sets, reference):
-    one, (found, matrices) = measured(session, "cnn", "virtual", 3)
+    one, found = measured(session, "cnn", "virtual", 3)
     true, p = gathered(one, sets["cnn"][0])
     predicted = p.argmax(1)
     assert found["accuracy"] == pytest.approx(reference.accuracy_score(true, predicted))
     assert found["f1"] == pytest.approx(reference.f1_score(true, predicted, average="macro"))
-    recall = reference.recall_score(true, predicted, average="macro", labels=np.unique(true))
-    assert found["balanced_accuracy"] == pytest.approx(recall)
     top = reference.top_k_accuracy_score(true, p, k=5, labels=range(10))
     assert found["top_k"] == pytest.approx(top)
-    each = [reference.roc_auc_score(true == label, p[:, label]) for label in range(10)]
-    assert found["auroc"] == pytest.approx(np.mean(each), abs=0.03)  # untrained: all scores are similar
-    assert found["auroc_7"] == pytest.approx(each[7], abs=0.03)
-    expected = reference.confusion_matrix(true, predicted, labels=range(10))
-    assert matrices == {"confusion_matrix": expected.tolist()}
 
 
 def test_the_loss_is_that_of_the_study_and_lowers_it(session):
     one, before = measured(session, "unet", "mirrored", 2)
     records = list(one.epoch_records())
-    assert records[-1].validation.keys() == before.values.keys()
+    assert records[-1].validation.keys() == before.keys()
     assert records[-1].loss < records[0].loss
     assert one.trainer.metrics[0] == "dice" and one.trainer.sense[:2] == ("higher", True)
 
@@ -91,7 +78,7 @@ def test_class_weights_of_a_run_multiply_its_loss(session, sets):
     weighted = session("cnn", class_weights=weights, weights=weights)
     true, p = gathered(plain, sets["cnn"][0])
     losses = -np.log(p[np.arange(len(true)), true])
-    assert plain.measure(rows).values["loss"] == pytest.approx(losses.mean(), rel=1e-5)
-    assert weighted.measure(rows).values["loss"] == pytest.approx(
+    assert plain.measure(rows)["loss"] == pytest.approx(losses.mean(), rel=1e-5)
+    assert weighted.measure(rows)["loss"] == pytest.approx(
         (np.array(weights)[true] * losses).mean(), rel=1e-5
     )

@@ -42,7 +42,7 @@ def session(spent, epochs=5, every=2):
         epochs=epochs,
         split=SimpleNamespace(train=range(100), validation=range(10)),
         is_due=lambda epoch: (epoch + 1) % every == 0 or epoch + 1 == epochs,
-        measure=lambda samples: SimpleNamespace(values={"loss": 1.0}, matrices={}),
+        measure=lambda samples: {"loss": 1.0},
     )
 
 

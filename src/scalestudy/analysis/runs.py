@@ -335,9 +335,6 @@ def metric_label(name: str) -> str:
         "auc": "AUC",
         "f1": "F1",
         "dice": "Dice",
-        "auroc": "AUROC",
-        "ece": "ECE",
-        "brier": "Brier score",
     }
     return labels.get(name, name.replace("_", " ")) or "quality"
 

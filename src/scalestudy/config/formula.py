@@ -13,7 +13,7 @@ Value = float | int | str
 LONGEST = 1000
 """Largest number of characters of a formula."""
 EXAMPLES = {
-    "loss": 'a sum of losses such as "0.5*bce + dice" or "tversky(alpha=0.3, beta=0.7)",',
+    "loss": 'a sum of losses such as "0.5*bce + dice" or "focal(gamma=2)",',
     "metric": 'a metric such as "f1" or "top_k(k=5)",',
     "operation": 'a list of operations such as "flip, rotate(15)",',
 }

@@ -1,6 +1,6 @@
 """Losses and metrics by name: their parameters in a study file, and which direction is better.
 
-`tasks/` computes those that a study file can name. Those of other packages have no parameters.
+`tasks/` computes those that a study file can name.
 """
 
 import re
@@ -9,19 +9,13 @@ from typing import Literal, NamedTuple
 
 from scalestudy.config.formula import FormulaTerm, Range, WrongFormula, parse_call, parse_sum
 from scalestudy.util.errors import UserError
-from scalestudy.util.registry import Registry
-
-_SMOOTH = Range(1.0)
-_SHARE = Range(0.0, 0, 0.5)
 
 LOSSES: dict[str, dict[str, Range]] = {
-    "bce": {"label_smoothing": _SHARE},
-    "cross_entropy": {"label_smoothing": _SHARE},
+    "bce": {},
+    "cross_entropy": {},
     "focal": {"gamma": Range(2.0, 0, 10)},
-    "dice": {"smooth": _SMOOTH},
-    "jaccard": {"smooth": _SMOOTH},
-    "tversky": {"alpha": Range(0.3, 0, 10), "beta": Range(0.7, 0, 10), "smooth": _SMOOTH},
-} | {name: {} for name in Registry("scalestudy.losses").names()}
+    "dice": {"smooth": Range(1.0)},
+}
 """Each loss is in [0, ∞), one number for every sample."""
 WEIGHTED = ("bce", "cross_entropy", "focal")
 """Losses that accept class weights."""
@@ -30,18 +24,10 @@ METRICS: dict[str, dict[str, Range]] = {
     "dice": {},
     "accuracy": {},
     "top_k": {"k": Range(5, 1, 1000)},
-    "balanced_accuracy": {},
     "precision": {},
     "recall": {},
     "f1": {},
-    "auroc": {},
-    "average_precision": {},
-    "ece": {},
-    "brier": {},
-    "confusion_matrix": {},
-} | {name: {} for name in Registry("scalestudy.metrics").names()}
-MATRICES = ("confusion_matrix",)
-"""Metrics that are not one number and cannot be the quality."""
+}
 
 
 def loss_terms(text: str) -> tuple[FormulaTerm, ...]:
@@ -106,15 +92,11 @@ def check_loss(text: str) -> str:
 
 
 def check_metrics(texts: Sequence[str]) -> Sequence[str]:
-    """Return the texts if all metrics differ and the first is one number; raises WrongFormula otherwise."""
-    terms = [metric_term(text) for text in texts]
-    names = [metric_key(term) for term in terms]
+    """Return the texts if all metrics differ; raises WrongFormula otherwise."""
+    names = [metric_key(metric_term(text)) for text in texts]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise WrongFormula("each metric once", f"Remove the second {twice}.")
-    if terms and terms[0].name in MATRICES:
-        expected = "a metric that is one number first, since it is the quality"
-        raise WrongFormula(expected, f"Put another before {terms[0].name}.")
     return texts
 
 
@@ -144,7 +126,7 @@ _SHARES = """
     sensitivity_at_specificity specificity_at_sensitivity f1 f2 f1_score f2_score fbeta fbeta_score
     iou binary_iou mean_iou miou one_hot_iou one_hot_mean_iou jaccard jaccard_index
     dice dice_coef dice_coefficient dice_score dsc
-    boundary_f1 object_ap top_k auroc average_precision confusion_matrix
+    boundary_f1 object_ap top_k auroc average_precision
 """
 _ERRORS = "ece brier error error_rate err top1_error top5_error misclassification wer cer"
 _SIGNED = "cosine_similarity concordance_correlation pearson_correlation r2 r2_score ssim"

@@ -257,12 +257,11 @@ class TrainSettings(StrictModel):
     """Local SGD: workers update their own weights, which are averaged after this many steps and at the end of
     an epoch. 1 sums gradients in each step, which is a different algorithm."""
     loss: Loss | None = Field(default=None, examples=["bce + dice"])
-    """The loss: a sum of bce, cross_entropy, focal, dice, jaccard and tversky. Each term may
-    have a weight before it and parameters behind it. By default, the task's own."""
-    metrics: Metrics | None = Field(default=None, examples=[["dice", "iou", "confusion_matrix"]])
-    """The metrics; the first one is the quality: iou, dice, accuracy, top_k, balanced_accuracy,
-    precision, recall, f1, auroc, average_precision, ece, brier, confusion_matrix. By default, the task's
-    own."""
+    """The loss: a sum of bce, cross_entropy, focal and dice. Each term may have a weight before it and
+    parameters behind it. By default, the task's own."""
+    metrics: Metrics | None = Field(default=None, examples=[["dice", "iou", "recall"]])
+    """The metrics; the first one is the quality: iou, dice, accuracy, top_k, precision, recall, f1. By
+    default, the task's own."""
     class_weights: Literal["balanced"] | Weights | None = Field(default=None, examples=["balanced"])
     """Factors of the cross-entropy of each class: one number for each class, or "balanced", the inverse of
     its share of the training set. By default, 1."""

@@ -261,9 +261,6 @@ class Trainer(Protocol):
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
         """Return loss and metrics from sums over all processes, then per-class values."""
 
-    def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
-        """Return confusion matrices from the same sums, by metric name, with a row for each true class."""
-
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         """Return the quality of a constant prediction, or None if the outputs are not classes.
 

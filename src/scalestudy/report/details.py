@@ -31,7 +31,7 @@ from scalestudy.store.model_record import GalleryRecord, GallerySample
 from scalestudy.util import units
 
 MOST_CLASSES = 50
-"""Largest number of classes shown in metrics and confusion matrices; result.json has all."""
+"""Largest number of classes shown in metrics; result.json has all."""
 COLOURS_OF_MASKS = (
     "Differences: orange is missed, blue is falsely found, pink is another class; grey is not counted."
 )
@@ -75,16 +75,13 @@ def key_numbers(findings: Findings) -> KeyNumbers:
 
 
 def all_metrics(findings: Findings) -> list[Table]:
-    """Every row's metrics; classes and confusion matrices of the recommended row, or of the first.
-
-    Metrics are means over a row's runs, confusion matrices are sums.
-    """
+    """Every row's metrics, means over its runs; those of classes of the recommended row, or of the first."""
     groups = findings.measures.groups
     if not groups:
         return []
     choice = findings.advice.choice
     key = choice.key if choice else next(iter(groups))
-    tables = [_metrics(groups), *_classes(key, groups[key]), *_confusions(key, groups[key])]
+    tables = [_metrics(groups), *_classes(key, groups[key])]
     return [table for table in tables if table.rows and len(table.headings) > 1]
 
 
@@ -110,23 +107,6 @@ def _classes(key: Key, runs: Sequence[Run]) -> list[Table]:
         for place, label in enumerate(classes)
     ]
     return [_named(f"By class: {key.label}", "Class", [metric_label(name) for name in metrics], rows)]
-
-
-def _confusions(key: Key, runs: Sequence[Run]) -> list[Table]:
-    result = runs[0].result
-    if len(result.class_names) > MOST_CLASSES:
-        return []
-    tables = []
-    for name in result.validation_matrices:
-        matrices = [run.result.validation_matrices.get(name, []) for run in runs]
-        sums = [[sum(column) for column in zip(*rows, strict=True)] for rows in zip(*matrices, strict=True)]
-        rows = [
-            (label, *(number(float(count), 0) for count in counts))
-            for label, counts in zip(result.class_names, sums, strict=True)
-        ]
-        title = f"{metric_label(name).capitalize()}, labels by true class (rows) and predicted: {key.label}"
-        tables.append(_named(title, "True class", result.class_names, rows))
-    return tables
 
 
 def _mean(runs: Sequence[Run], name: str) -> str:

@@ -426,10 +426,6 @@ class Outcome(Record):
     validation: dict[str, float] = Field(default_factory=dict)
     """Loss and metrics on the validation set, also for each class ("iou_background")."""
     test: dict[str, float] = Field(default_factory=dict)
-    validation_matrices: dict[str, list[list[int]]] = Field(default_factory=dict)
-    """Confusion matrices on the validation set: a row for each true class, a column for each predicted
-    one."""
-    test_matrices: dict[str, list[list[int]]] = Field(default_factory=dict)
     class_names: list[str] = Field(default_factory=list)
     """Names of the classes; empty if they were not recorded."""
     class_weights: list[float] | None = None

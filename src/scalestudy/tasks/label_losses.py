@@ -18,7 +18,6 @@ import numpy as np
 
 from scalestudy.config.formula import FormulaTerm
 from scalestudy.tasks.task import DataInfo
-from scalestudy.util.registry import Registry
 
 LOGITS = "_keras_logits"
 """Private attribute in which Keras keeps the logits of a softmax or sigmoid."""
@@ -51,11 +50,6 @@ def likeliest(outputs: Any) -> Any:
     return ops.cast(ops.argmax(best, axis=-1), "int64")
 
 
-def probabilities(outputs: Any) -> Any:
-    """Return the probability of each class, shape [..., classes]; expand a single channel to two classes."""
-    return keras.ops.concatenate([1 - outputs, outputs], axis=-1) if outputs.shape[-1] == 1 else outputs
-
-
 def widen(outputs: Any) -> Any:
     """Convert 16-bit outputs and the logits attached to them to float32; return others unchanged."""
     ops = keras.ops
@@ -80,14 +74,6 @@ def total(truths: Any) -> Any:
     return ops.sum(ops.cast(rows, "float64"), axis=tuple(range(axes)))
 
 
-def flat(values: Any, valid: Any, fill: Any) -> Any:
-    """Flatten values to shape [N], with `fill` where `valid` is False."""
-    ops = keras.ops
-    if valid is not None:
-        values = ops.where(valid, values, ops.full_like(values, fill))
-    return ops.reshape(values, (-1,))
-
-
 def mean_over_rest(losses: Any) -> Any:
     """Return the mean of `losses` [B, ...] over all axes but the first, shape [B]."""
     rest = tuple(range(1, len(losses.shape)))
@@ -100,18 +86,15 @@ TINY = 1e-7
 """Lower bound of the arguments of roots and powers, to keep their derivatives finite."""
 
 
-def cross_entropy(data: DataInfo, *, label_smoothing: float = 0.0) -> Loss:
+def cross_entropy(data: DataInfo) -> Loss:
     """−w_t log p_t, averaged over the labels of a sample; binary cross-entropy for one output channel.
 
-    Args:
-        data: Description of the data; its class weights w, if any, multiply the losses of each class.
-        label_smoothing: ε. The target is 1 − ε for the true class, plus ε/C for each of the C classes
-            (Szegedy et al. 2016).
+    w are the class weights of the data, if any.
     """
 
     def losses(targets: Any, outputs: Any) -> Any:
         targets, valid = split_ignored(targets, data.ignore)
-        return _average(data, targets, valid, _entropies(data, targets, outputs, label_smoothing))
+        return _average(data, targets, valid, _entropies(targets, outputs))
 
     return losses
 
@@ -125,53 +108,51 @@ def focal(data: DataInfo, *, gamma: float = 2.0) -> Loss:
     def losses(targets: Any, outputs: Any) -> Any:
         ops = keras.ops
         targets, valid = split_ignored(targets, data.ignore)
-        entropies = _entropies(data, targets, outputs, 0.0)
+        entropies = _entropies(targets, outputs)
         wrong = ops.maximum(-ops.expm1(-entropies), TINY)  # 1 − p_t, accurate for small values
         return _average(data, targets, valid, wrong**gamma * entropies)
 
     return losses
 
 
-def tversky(data: DataInfo, *, alpha: float = 0.3, beta: float = 0.7, smooth: float = 1.0) -> Loss:
-    """1 minus the mean over classes of (TP + s)/(TP + α FP + β FN + s) per sample (Salehi et al. 2017).
+def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
+    """1 − (2 Σ p y + s)/(Σ p + Σ y + s) for each sample, averaged over classes (Milletari et al. 2016).
 
-    TP = Σ p y, FP = Σ p (1 − y), FN = Σ (1 − p) y over the pixels of a sample. One output channel has one
-    class, the foreground; with more channels all classes count equally, including the background.
+    Sums are over the pixels of a sample. One output channel has one class, the foreground; with more
+    channels all classes count equally, including the background.
     """
+    half = max(smooth / 2, TINY)
 
     def losses(targets: Any, outputs: Any) -> Any:
-        return keras.ops.mean(1.0 - _index(data, targets, outputs, alpha, beta, smooth), axis=-1)
+        ops, outputs = keras.ops, widen(outputs)
+        targets, valid = split_ignored(targets, data.ignore)
+        single = outputs.shape[-1] == 1
+        true = ops.expand_dims(targets, -1) if single else is_of(targets, data.classes)
+        true = ops.cast(true, outputs.dtype)
+        if valid is not None:
+            counted = ops.cast(ops.expand_dims(valid, -1), outputs.dtype)
+            true, outputs = true * counted, outputs * counted
+        both, axes = true * outputs, tuple(range(1, len(outputs.shape) - 1))
+        if axes:
+            both, true, outputs = (ops.sum(values, axis=axes) for values in (both, true, outputs))
+        index = (both + half) / (both + 0.5 * (outputs - both) + 0.5 * (true - both) + half)
+        return ops.mean(1.0 - index, axis=-1)
 
     return losses
 
 
-def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
-    """1 − (2 Σ p y + s)/(Σ p + Σ y + s) for each sample, averaged over classes (Milletari et al. 2016)."""
-    # The Tversky index with α = β = 1/2 and half the smoothing.
-    return tversky(data, alpha=0.5, beta=0.5, smooth=smooth / 2)
-
-
-def jaccard(data: DataInfo, *, smooth: float = 1.0) -> Loss:
-    """1 − (Σ p y + s)/(Σ p + Σ y − Σ p y + s) per sample, averaged over classes (Rahman and Wang 2016)."""
-    return tversky(data, alpha=1.0, beta=1.0, smooth=smooth)
-
-
-NAMED: Registry[Callable[..., Loss]] = Registry(
-    "scalestudy.losses",
-    lambda: {
-        "bce": bce,
-        "cross_entropy": cross_entropy,
-        "focal": focal,
-        "dice": dice,
-        "jaccard": jaccard,
-        "tversky": tversky,
-    },
-)
+NAMED: dict[str, Callable[..., Loss]] = {
+    "bce": bce,
+    "cross_entropy": cross_entropy,
+    "focal": focal,
+    "dice": dice,
+}
+"""Losses by their names in study and task files."""
 
 
 def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
     """Return the weighted sum of losses."""
-    parts = [(term.weight, NAMED.get(term.name)(data, **term.parameters)) for term in terms]
+    parts = [(term.weight, NAMED[term.name](data, **term.parameters)) for term in terms]
 
     def losses(targets: Any, outputs: Any) -> Any:
         values = [
@@ -183,16 +164,13 @@ def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
     return losses
 
 
-def _entropies(data: DataInfo, targets: Any, outputs: Any, smoothing: float) -> Any:
+def _entropies(targets: Any, outputs: Any) -> Any:
     """Return the cross-entropy of each label, shape [B, ...]."""
     ops, outputs = keras.ops, widen(outputs)
     if outputs.shape[-1] == 1:
         true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
-        return keras.losses.binary_crossentropy(true, outputs, label_smoothing=smoothing)
-    if smoothing == 0:
-        return keras.losses.sparse_categorical_crossentropy(targets, outputs)
-    true = ops.cast(is_of(targets, data.classes), outputs.dtype)
-    return keras.losses.categorical_crossentropy(true, outputs, label_smoothing=smoothing)
+        return keras.losses.binary_crossentropy(true, outputs)
+    return keras.losses.sparse_categorical_crossentropy(targets, outputs)
 
 
 def _average(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
@@ -205,20 +183,3 @@ def _average(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
         return mean_over_rest(losses)
     counted, rest = ops.cast(valid, losses.dtype), tuple(range(1, len(losses.shape)))
     return ops.sum(losses * counted, axis=rest) / ops.maximum(ops.sum(counted, axis=rest), 1)
-
-
-def _index(data: DataInfo, targets: Any, outputs: Any, alpha: float, beta: float, smooth: float) -> Any:
-    """Return the Tversky index of each sample and class, shape [B, classes] or [B, 1]."""
-    ops, outputs = keras.ops, widen(outputs)
-    targets, valid = split_ignored(targets, data.ignore)
-    single = outputs.shape[-1] == 1
-    true = ops.expand_dims(targets, -1) if single else is_of(targets, data.classes)
-    true = ops.cast(true, outputs.dtype)
-    if valid is not None:
-        counted = ops.cast(ops.expand_dims(valid, -1), outputs.dtype)
-        true, outputs = true * counted, outputs * counted
-    both, axes = true * outputs, tuple(range(1, len(outputs.shape) - 1))
-    if axes:
-        both, true, outputs = (ops.sum(values, axis=axes) for values in (both, true, outputs))
-    smooth = max(smooth, TINY)
-    return (both + smooth) / (both + alpha * (outputs - both) + beta * (true - both) + smooth)

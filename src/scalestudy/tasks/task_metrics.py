@@ -91,7 +91,7 @@ def make_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
         UserError: If the metric does not apply to this data.
     """
     refuse_unfit([term], data.classes)
-    return NAMED.get(term.name)(data.classes, data.ignore, name=metric_key(term), **term.parameters)
+    return NAMED[term.name](data.classes, data.ignore, name=metric_key(term), **term.parameters)
 
 
 def task_metrics(
@@ -146,12 +146,6 @@ def metrics_of(
             f'Write it as {example}, or "lower".',
         )
     metrics = {name: _resolve(metric, file) for name, metric in named.items()}
-    if hasattr(metrics[quality], "matrix"):
-        raise UserError(
-            "a first metric that is a single number, since it is the quality",
-            f"{quality} in {file}",
-            "Put another metric first.",
-        )
     senses = {name: sense_of(metric) for name, metric in metrics.items()}
     senses |= {name: senses[name]._replace(better=way) for name, way in declared.items()}
     if senses[quality].better is None:

@@ -32,7 +32,7 @@ from scalestudy.training.device_setup import OwnPart, join_workers, refuse_share
 from scalestudy.training.reading import readers
 from scalestudy.training.run_results import BestKeeper, model_record_of, result_of, save_model, try_saving
 from scalestudy.training.session import Moment, Position, Session
-from scalestudy.training.set_evaluation import Chance, Measured, measure_chance
+from scalestudy.training.set_evaluation import Chance, measure_chance
 from scalestudy.util.errors import RunError
 from scalestudy.util.modules import without_unused
 from scalestudy.util.registry import load
@@ -210,7 +210,7 @@ def _finish(folder: RunFolder, session: Session, reporter: Reporter | None, chan
 
     Without a result the run is not complete. A failure to save the model does not lose the result.
     """
-    clock, test = session.clock, Measured({}, {})
+    clock, test = session.clock, dict[str, float]()
     if reporter:
         reporter.phase("evaluation")
     evaluated = session.timer.evaluate(session) if session.timer else None

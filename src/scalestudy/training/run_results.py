@@ -23,7 +23,7 @@ from scalestudy.store.record_file import file_checksum
 from scalestudy.store.records import EpochRecord, GpuUse, Result
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training.session import Position, Session
-from scalestudy.training.set_evaluation import Chance, Measured
+from scalestudy.training.set_evaluation import Chance
 from scalestudy.util.errors import RunError, UserError
 
 
@@ -189,8 +189,8 @@ class BestKeeper:
 def result_of(
     session: Session,
     records: list[EpochRecord],
-    validation: Measured,
-    test: Measured,
+    validation: dict[str, float],
+    test: dict[str, float],
     chance: Chance,
     digest: str,
     usages: Sequence[Usage],
@@ -210,11 +210,9 @@ def result_of(
     if timing is None:
         best = best_epoch(records, metric, session.trainer.sense)
         quality = {
-            "quality": validation.values[metric],
-            "validation": validation.values,
-            "test": test.values,
-            "validation_matrices": validation.matrices,
-            "test_matrices": test.matrices,
+            "quality": validation[metric],
+            "validation": validation,
+            "test": test,
             "best_quality": best.validation[metric],
             "best_epoch": best.epoch,
             "throughput": sum(record.samples for record in steady) / seconds if steady else None,

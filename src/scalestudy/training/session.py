@@ -26,7 +26,7 @@ from scalestudy.store.records import EpochRecord
 from scalestudy.training.agreement import CallbackDecisions, digests, gather, scatter
 from scalestudy.training.rates import rates_of
 from scalestudy.training.reading import loaders
-from scalestudy.training.set_evaluation import Measured, measure, statistics_samples, sum_over_workers
+from scalestudy.training.set_evaluation import measure, statistics_samples, sum_over_workers
 from scalestudy.training.timers import EpochCounters, StepTimer
 
 
@@ -140,7 +140,7 @@ class Session:
         self._resumed: int | None = None
         self.step_times = StepTimes(joined.group.rank)
         self._tally = EpochCounters(times=self.step_times)
-        self._validation: Measured | None = None
+        self._validation: dict[str, float] | None = None
         self._evaluating = False
         self.timer = StepTimer(joined.group, self.epochs * self.steps) if point.timing else None
         """Ends a timing run; None for a training."""
@@ -251,7 +251,7 @@ class Session:
         with self.clock.phase("callbacks"):
             callbacks.end(logs)
 
-    def validation(self) -> Measured:
+    def validation(self) -> dict[str, float]:
         """Return loss and metrics on the validation set after training. Every rank must call this.
 
         The results of the last epoch are reused, unless callbacks may have changed the weights since.
@@ -259,8 +259,8 @@ class Session:
         known = None if self.trainer.has_callbacks else self._validation
         return known or self.measure(self.split.validation)
 
-    def measure(self, samples: Indices) -> Measured:
-        """Return loss, metrics and confusion matrices over `samples`, counted once; same on every rank."""
+    def measure(self, samples: Indices) -> dict[str, float]:
+        """Return loss and metrics over `samples`, counted once; the same on every rank."""
         with self.evaluating(), self.clock.phase("evaluation"):
             heart = self.clock.heart
             return measure(self.trainer, self.group, self._evaluation_loader, samples, heart)
@@ -376,7 +376,7 @@ class Session:
         with self.evaluating():
             self._validation = results = self.measure(self.split.validation)
             spent = time.perf_counter() - start
-            evaluated = record.model_copy(update={"validation": results.values, "evaluation_seconds": spent})
+            evaluated = record.model_copy(update={"validation": results, "evaluation_seconds": spent})
             self.evaluated(evaluated)
         return evaluated
 

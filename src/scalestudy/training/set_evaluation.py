@@ -15,25 +15,15 @@ from scalestudy.engines.interface import Trainer
 from scalestudy.measure.hang_detection import Heartbeat
 
 
-class Measured(NamedTuple):
-    """The results of an evaluation over a set.
-
-    Attributes:
-        values: Loss, metrics, and per-class values of metrics, by name.
-        matrices: Confusion matrices by metric name, with a row for each true class.
-    """
-
-    values: dict[str, float]
-    matrices: dict[str, list[list[int]]]
-
-
-def measure(trainer: Trainer, group: Group, loader: Loader, samples: Indices, heart: Heartbeat) -> Measured:
+def measure(
+    trainer: Trainer, group: Group, loader: Loader, samples: Indices, heart: Heartbeat
+) -> dict[str, float]:
     """Return loss and metrics over `samples` (rows, shape [M], at least one); the same on every rank.
 
     Each process evaluates its slices. `loader` must yield calls of one step.
     """
     sums = sum_over_workers(trainer, trainer.evaluate, group, loader, samples, heart)
-    return Measured(trainer.results(sums), trainer.matrices(sums))
+    return trainer.results(sums)
 
 
 def sum_over_workers(

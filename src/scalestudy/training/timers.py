@@ -16,7 +16,6 @@ from scalestudy.engines.group import Group
 from scalestudy.engines.interface import DeviceMark
 from scalestudy.measure.clock import PhaseClock, StepTimes
 from scalestudy.store.records import PROVING_STEPS, Timing
-from scalestudy.training.set_evaluation import Measured
 
 
 class CallInFlight(NamedTuple):
@@ -159,7 +158,7 @@ class Training(Protocol):
     def is_due(self, epoch: int) -> bool:
         """Whether the model is evaluated after an epoch."""
 
-    def measure(self, samples: Indices) -> Measured:
+    def measure(self, samples: Indices) -> dict[str, float]:
         """Evaluate the model on these samples."""
 
 
@@ -236,7 +235,7 @@ class StepTimer:
         least = max(LEAST_CALLS, ceil(LEAST_STEPS / per_call))
         self._last = self._calls + max(least, int(min(wanted, MEASURED_SHARE * calls)))
 
-    def evaluate(self, session: Training) -> Measured:
+    def evaluate(self, session: Training) -> dict[str, float]:
         """Evaluate once, and once more if the training does: the first evaluation compiles."""
         evaluations = min(2, sum(map(session.is_due, range(session.epochs))))
         for _ in range(evaluations):

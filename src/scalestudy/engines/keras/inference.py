@@ -48,18 +48,11 @@ class Evaluation(ABC):
         loss, seen, *states = sums
         results, parts = {"loss": float(loss / seen)}, dict[str, float]()
         for name, metric in self._filled(states):
-            if hasattr(metric, "matrix"):
-                continue
             results[name] = float(keras.ops.convert_to_numpy(metric.result()))
             if hasattr(metric, "parts") and self._task.class_names:
                 keys = class_keys(name, self._task.class_names)
                 parts |= {keys[index]: value for index, value in metric.parts().items()}
         return results | {name: value for name, value in parts.items() if name not in results}
-
-    def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
-        """Return the confusion matrices of the metrics that have one, by metric name."""
-        filled = self._filled(sums[2:])
-        return {name: metric.matrix().tolist() for name, metric in filled if hasattr(metric, "matrix")}
 
     def _filled(self, states: Sequence[NDArray[np.float64]]) -> Iterator[tuple[str, keras.Metric]]:
         """Yield the metrics in turn; each holds its sums until the next is requested."""

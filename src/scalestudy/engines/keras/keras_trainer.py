@@ -167,9 +167,6 @@ class KerasTrainer:
     def results(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, float]:
         return self._evaluation.results(sums)
 
-    def matrices(self, sums: Sequence[NDArray[np.float64]]) -> dict[str, list[list[int]]]:
-        return self._evaluation.matrices(sums)
-
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
         return self._evaluation.constant(targets, answer)
 

@@ -73,7 +73,7 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
 
 
 def evaluate(engine: Engine, job: ModelJob, say: Say = lambda message: None) -> dict[str, Any]:
-    """Return results, confusion matrices and the number of samples."""
+    """Return results and the number of samples."""
     prepared = Prepared.open(job.prepared)
     reader = reader_of(prepared)
     trainer = _trainer(engine, job, prepared)
@@ -89,7 +89,7 @@ def evaluate(engine: Engine, job: ModelJob, say: Say = lambda message: None) -> 
         sums = [a + b for a, b in zip(sums, more, strict=True)] if sums else more
         say({"done": start + len(part), "all": len(rows)})
     total = trainer.arrays(sums)
-    return {"results": trainer.results(total), "matrices": trainer.matrices(total), "samples": len(rows)}
+    return {"results": trainer.results(total), "samples": len(rows)}
 
 
 def renumber(targets: NDArray[Any], classes: list[int], *, masks: bool) -> NDArray[Any]:

@@ -139,8 +139,6 @@ class Evaluated(NamedTuple):
     split: str
     samples: int
     results: dict[str, float]
-    matrices: dict[str, list[list[int]]]
-    """Confusion matrices by name of their metric, with a row for each true class."""
 
 
 def evaluate(
@@ -164,7 +162,7 @@ def evaluate(
         "classes": match(model.record, prepared, data),
     }
     answer = compute(model, job, "Evaluating", len(rows), listener)
-    return Evaluated(model.label, data, name, answer["samples"], answer["results"], answer["matrices"])
+    return Evaluated(model.label, data, name, answer["samples"], answer["results"])
 
 
 def match(record: ModelRecord, prepared: Prepared, name: str) -> list[int]:
