@@ -243,7 +243,6 @@ def records() -> str:
         "epochs.jsonl": records.EpochRecord,
         "progress.json": records.Progress,
         "ranks/N.json": records.RankRecord,
-        "steps/N.json": records.StepRecord,
         "signs/N.json": records.Sign,
         "signs/hang.json": records.Hang,
         "failure.json": records.Failure,

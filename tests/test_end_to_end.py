@@ -9,7 +9,6 @@ import pytest
 
 from command_line import plan, scalestudy, start, wait_for, workers_of, write
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
-from scalestudy.store.run_folder import RunFolder
 
 pytestmark = pytest.mark.engine
 
@@ -106,20 +105,6 @@ def test_workers_that_sum_over_the_loopback_move_at_least_a_rings_bytes(finished
     ]
     ring = 2 * 4 * result["parameters"] * result["updates"]
     assert ring < result["nodes"][0]["loopback_bytes"]
-
-
-def test_each_rank_leaves_how_long_its_steps_took(finished):
-    for result in results(finished[0]).values():
-        processes = result["workers"] if result["implementation"] in ("multiworker", "horovod") else 1
-        outcome = RunFolder(finished[0] / "points" / result["name"] / "run-1").steps()
-        assert [record.rank for record in outcome] == list(range(processes))
-        for record in outcome:
-            assert [epoch.epochs for epoch in record.epochs] == [(1, 1), (2, 2)]
-            assert sum(epoch.steps for epoch in record.epochs) == result["updates"]
-            assert sum(record.waits.values()) == sum(epoch.calls for epoch in record.epochs)
-            assert 0 < sum(record.calls.values()) <= sum(record.waits.values())
-        told = sum(epoch.step_seconds + epoch.input_seconds for epoch in outcome[0].epochs)
-        assert 0 < told <= 1.001 * result["training_seconds"]
 
 
 def test_no_secret_of_the_user_or_the_run_is_written_or_printed(finished):

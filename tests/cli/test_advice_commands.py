@@ -40,8 +40,6 @@ def test_what_the_site_bills_can_be_said(measured, call):
         ["--efficiency", "much"],
         ["--deadline", "soon"],
         ["--most", "0"],
-        ["--network", "fast,2us"],
-        ["--network", "100Gbot,2us"],
     ],
 )
 def test_goals_that_mean_nothing_are_refused(measured, call, options):
@@ -55,15 +53,6 @@ def test_an_efficiency_may_be_a_percentage(measured, call):
     assert [json.loads(answer)["cost_efficiency_target"] for answer in answers] == [0.8, 0.8]
 
 
-def test_over_a_network_larger_runs_than_were_measured_are_predicted(measured, call):
-    network = ("--network", "1Gbit,50us,per_node=2", "--most", "64", "--format", "json")
-    code, text, _ = call("advise", measured, *network)
-    assert code == 0
-    record = json.loads(text)
-    assert [run["workers"] for run in record["larger_runs"][0]["runs"]] == [1, 2, 4, 8, 16, 32, 64]
-    assert record["best"] == json.loads(call("advise", measured, "--format", "json")[1])["best"]
-
-
 @pytest.mark.slow
 def test_the_newest_study_here_is_meant_where_none_is_named(measured, call, monkeypatch):
     monkeypatch.chdir(measured.parent)
@@ -71,7 +60,7 @@ def test_the_newest_study_here_is_meant_where_none_is_named(measured, call, monk
     (measured.parent / "another" / "study.json").write_text(
         '{"of": "another program"}'
     )  # newer than the study
-    assert call("advise", "--network", "1Gbit,50us")[0] == 0
+    assert call("advise")[0] == 0
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from scalestudy.cluster.placement import Placement
 from scalestudy.measure.hang_detection import EVERY, EVERY_IN_JOB, Heartbeat, Watchdog
 from scalestudy.measure.rank_environment import rank_record
 from scalestudy.plugins.engines import DEFAULT, engine_traits
-from scalestudy.store.records import Cause, JobRecord, StepRecord
+from scalestudy.store.records import Cause, JobRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError
 
@@ -128,13 +128,12 @@ def test_a_run_that_ends_keeps_as_few_files_for_many_ranks_as_for_one(run: RunFo
     record = rank_record(placement, engine_traits(DEFAULT), threads=1, devices=[], build={})
     for rank in range(40):
         run.write_rank(record.model_copy(update={"rank": rank}))
-        run.write_steps(StepRecord(rank=rank, steps_per_call=8, calls={300: 4}, waits={}, epochs=[]))
-    ranks, steps = run.ranks(), run.steps()
-    assert [record.rank for record in ranks] == [record.rank for record in steps] == list(range(40))
-    before = {file.name for file in run.path.iterdir()} - {"ranks", "steps"}
+    ranks = run.ranks()
+    assert [record.rank for record in ranks] == list(range(40))
+    before = {file.name for file in run.path.iterdir()} - {"ranks"}
     run.write_checksums()
-    assert {file.name for file in run.path.iterdir()} - before == {"SHA256SUMS", "ranks.jsonl", "steps.jsonl"}
-    assert (run.ranks(), run.steps()) == (ranks, steps)
+    assert {file.name for file in run.path.iterdir()} - before == {"SHA256SUMS", "ranks.jsonl"}
+    assert run.ranks() == ranks
     late = record.model_copy(update={"rank": 40})  # its file was not visible yet
     run.write_rank(late)
     assert run.ranks() == [*ranks, late]

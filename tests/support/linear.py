@@ -18,7 +18,7 @@ import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.objectives import Sense
 from scalestudy.engines.group import Group, Joined, Replicas
-from scalestudy.engines.interface import Bucket, Flops, Judged, Values, Variable
+from scalestudy.engines.interface import Flops, Judged, Values, Variable
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import EngineTraits, Requirement, engine_traits
@@ -73,7 +73,6 @@ class LinearTrainer:
             Variable("float64", shape[:1], True),
         ]
         (self.model_suffix,) = engine_traits(point.engine).model_suffixes
-        self.buckets = [Bucket(self.weight.nbytes, self.weight.size)]
         self.told: list[object] = []
         self.stop_after = point.train.epochs
         self.own_rate = None

@@ -82,7 +82,6 @@ class LeftError(Exception):
 def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) -> dict[str, Any]:
     """Train a case and return its results as arrays."""
     from scalestudy.training.agreement import digests
-    from scalestudy.training.run_results import exchanged_bytes
     from scalestudy.training.session import Session
 
     files = point.needed_files()
@@ -136,7 +135,6 @@ def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) ->
         "apart": np.array(apart),
         "exchange": np.array([sums.collectives, sums.early]),
         "types": np.array(types),
-        "bytes": np.array(sum(exchanged_bytes(point, session.trainer))),
     }
 
 

@@ -22,7 +22,7 @@ from scalestudy.data.store.preparation import prepare
 from scalestudy.engines.group import join
 from scalestudy.engines.keras.arithmetic import begin
 from scalestudy.engines.keras.layer_context import Working, working
-from scalestudy.engines.keras.phases import flops_of, multiply_adds
+from scalestudy.engines.keras.phases import flops_of
 from scalestudy.engines.torch.torch_engine import ENGINE
 from scalestudy.engines.torch.torch_layers import RunningStatistics, adapt_model, batch_norms
 from scalestudy.engines.torch.torch_optimizers import make_optimizer
@@ -116,7 +116,6 @@ def architectures() -> dict[str, Any]:
         found[name] = {
             "parameters": [task.model.count_params() for task in (one, other)],
             "flops": [flops_of(task.model, task.trained).per_sample for task in (one, other)],
-            "multiply_adds": [sum(multiply_adds(task.model, task.trained)) for task in (one, other)],
             "differences": [difference(a, b) for a, b in zip(*values, strict=True)],
             "training": difference(*(values.detach() for values in trained)),
         }

@@ -8,7 +8,7 @@ import pytest
 
 from scalestudy.data.samples import Slice
 from scalestudy.engines.group import Group
-from scalestudy.measure.clock import PhaseClock, StepTimes
+from scalestudy.measure.clock import PhaseClock
 from scalestudy.training import timers
 from scalestudy.training.timers import LEAST_STEPS, MEASURE, WARM_UP, EpochCounters, StepTimer
 
@@ -123,9 +123,8 @@ def call(steps):
     return (Slice(None, None, 0, 4, 4, steps=steps),)
 
 
-def test_every_call_is_accounted_for_once_whether_time_stands_still_after_it_or_not():
-    times, clock = StepTimes(0), PhaseClock()
-    tally = EpochCounters(times=times)
+def test_every_call_is_counted_once_whether_time_stands_still_after_it_or_not():
+    clock, tally = PhaseClock(), EpochCounters()
     tally.start()
     for number, steps in enumerate((8, 8, 7)):
         tally.arrived()
@@ -135,21 +134,8 @@ def test_every_call_is_accounted_for_once_whether_time_stands_still_after_it_or_
             tally.start()
         tally.ask()
     tally.stop(clock)
-    times.epoch_end(1)
-    (epoch,) = times.record().epochs
-    assert (epoch.calls, epoch.steps) == (3, 23)
-    assert epoch.step_seconds + epoch.input_seconds <= tally.seconds
+    assert clock.seconds["steps"] + clock.seconds["input"] == pytest.approx(tally.seconds)
     assert (tally.step, tally.samples, tally.loss) == (23, 92, 3.0)
-
-
-def test_a_tally_needs_no_account():
-    tally = EpochCounters()
-    tally.start()
-    tally.arrived()
-    tally.count(call(1), 2.0)
-    tally.ask()
-    tally.stop(PhaseClock())
-    assert tally.loss == 2.0
 
 
 class Device:
@@ -185,8 +171,8 @@ class Mark:
 )
 def test_a_device_that_runs_behind_times_calls_by_its_own_clock(monkeypatch, reading, step, seconds, waited):
     """Reading a batch takes `reading` seconds, a call `step`; the device waits for the difference."""
-    device, times, clock = Device(monkeypatch), StepTimes(0), PhaseClock()
-    tally, calls, most = EpochCounters(times=times), 100, 0
+    device, clock = Device(monkeypatch), PhaseClock()
+    tally, calls, most = EpochCounters(), 100, 0
     tally.start()
     for _ in range(calls):
         device.now += reading
@@ -195,11 +181,6 @@ def test_a_device_that_runs_behind_times_calls_by_its_own_clock(monkeypatch, rea
         most = max(most, sum(moment > device.now + 1e-9 for moment in device.ahead))
         tally.ask()
     tally.stop(clock)
-    times.epoch_end(1)
-    (epoch,) = times.record().epochs
-    assert epoch.calls == calls
-    assert epoch.step_seconds / calls == pytest.approx(seconds)
-    assert epoch.input_seconds == pytest.approx((calls - 1) * waited + reading, rel=0.01)
-    assert tally.waited == pytest.approx(epoch.input_seconds)
-    assert tally.seconds == pytest.approx(epoch.step_seconds + epoch.input_seconds)
+    assert tally.waited == pytest.approx((calls - 1) * waited + reading, rel=0.01)
+    assert tally.seconds == pytest.approx(calls * seconds + tally.waited)
     assert most <= timers.IN_FLIGHT

@@ -144,8 +144,6 @@ def test_a_run_on_gpus_records_what_they_did_in_its_training_time(data, tmp_path
         ]
     )
     assert result.gpu_percent == [0]
-    weights = 8 * result.parameters
-    assert result.bucket_bytes == [weights] and result.bucket_work == [result.parameters]
 
 
 class Pending:

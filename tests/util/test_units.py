@@ -42,26 +42,17 @@ SHOWN = {
 }
 READ = {
     units.bytes_of: {"1 KiB": 1024, "32 MiB": 2**25, "2 GiB": 2**31},
-    units.bandwidth_of: {"100Gbit": 12.5e9, "25 GB": 25e9, "500Mbit/s": 62.5e6, "1.5GiB": 1.5 * 2**30},
-    units.latency_of: {"2us": 2e-6, "2 µs": 2e-6, "0.5ms": 5e-4, "1s": 1.0},
     units.seconds_of: {"90 s": 90, "90min": 5400, "2.5h": 9000, "1d": 86400, " 2h ": 7200},
 }
 REFUSED = {
     units.bytes_of: ["", "32", "0 MiB", "32MiB", "1.5 MiB", "-1 MiB", "32 MB", "3 2 MiB", "32 MiB\n"],
-    units.bandwidth_of: ["100", "Gbit", "0Gbit", "-1Gbit", "1e9Gbit", "2us", "100 gigabit", "١Gbit"],
-    units.latency_of: ["100Gbit"],
-    units.seconds_of: ["", "2", "0h", "-1h", "2 hours", "1:30", "2h30"],
+    units.seconds_of: ["", "2", "h", "0h", "-1h", "1e9h", "2 hours", "1:30", "2h30", "100Gbit", "١h"],
 }
 
 
 @pytest.mark.parametrize("show", SHOWN, ids=lambda function: function.__name__)
 def test_numbers_are_shown_in_what_reads_well(show):
     assert {value: show(value) for value in SHOWN[show]} == SHOWN[show]
-
-
-def test_an_unknown_unit_is_named():
-    with pytest.raises(ValueError, match="Gbot"):
-        units.bandwidth_of("100Gbot")
 
 
 @pytest.mark.parametrize("read", READ, ids=lambda function: function.__name__)

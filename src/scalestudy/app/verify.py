@@ -13,7 +13,7 @@ from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.store.model_record import BestRecord, GalleryRecord, ModelRecord
 from scalestudy.store.record_file import CHECKSUMS, Word, file_checksum, read_checksums, read_record
-from scalestudy.store.records import Cause, Failure, Progress, RankRecord, Record, StepRecord
+from scalestudy.store.records import Cause, Failure, Progress, RankRecord, Record
 from scalestudy.store.run_folder import DECIDING, EPOCHS, NAME, RunFolder
 from scalestudy.store.study_folder import StudyRecord
 from scalestudy.util.errors import UserError
@@ -28,7 +28,7 @@ RECORDS: dict[str, type[Any]] = {
     "best.json": BestRecord,
     "gallery.json": GalleryRecord,
 }
-RANK_RECORDS: dict[str, type[Any]] = {"ranks": RankRecord, "causes": Cause, "steps": StepRecord}
+RANK_RECORDS: dict[str, type[Any]] = {"ranks": RankRecord, "causes": Cause}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Commands that advise: `advise`, `diagnose`, `proposal` and `recipe`."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -48,26 +49,11 @@ def advise(
     deadline: Annotated[
         str | None, option('Find the cheapest training within this time: "2h", "90min".', "TIME")
     ] = None,
-    network: Annotated[
-        list[str] | None,
-        option(
-            'Predict larger runs over this network: "100Gbit,2us,per_node=4", or a JSON file of '
-            "`scalestudy check`. Repeatable.",
-            "NETWORK",
-        ),
-    ] = None,
     bill: Annotated[
         Literal["worker", "gpu", "core", "node"] | None,
         option("Unit that the site bills.", default="the site profile's, else worker"),
     ] = None,
-    most: Annotated[
-        int | None,
-        option(
-            "Maximum number of workers to consider.",
-            "N",
-            "with --network 4,096 or a fixed global batch",
-        ),
-    ] = None,
+    most: Annotated[int | None, option("With --deadline: maximum number of workers.", "N")] = None,
     target_quality: Annotated[
         float | None,
         option("Quality to which the time is reported.", "Q", "the best of one worker, less the margin"),
@@ -76,22 +62,17 @@ def advise(
 ) -> None:
     """Recommend a strategy and a number of workers: as the report does, or for your own goal."""
     from scalestudy.analysis.findings import read_study
-    from scalestudy.features.advise.advice_page import advise_json, advise_text
-    from scalestudy.features.advise.goals import Goal, answer
-    from scalestudy.features.advise.larger_runs import read_larger_runs
+    from scalestudy.features.goals import Goal, advise_document, advise_json, answer
 
     if not 0 < efficiency <= 1:
         raise UserError("an efficiency above 0 and at most 1", f"{efficiency:g}", "Write 0.7 for 70 %.")
     if most is not None and most < 1:
         raise UserError("--most of 1 worker or more", f"{most}", "Correct it.")
     goal = Goal(seconds_given(deadline, "--deadline"), most)
-    folder = open_study(study)
-    findings = read_study(folder, efficiency, bill=bill, target_quality=target_quality)
-    expected, missing = read_larger_runs(folder, findings.runs, network, most) if network else ((), ())
-    result = answer(findings, goal, expected, missing)
-    console = out()
-    text = advise_text(findings, result, console.width, console.is_terminal)
-    print(advise_json(findings, result) if form == "json" else text, end="")
+    findings = read_study(open_study(study), efficiency, bill=bill, target_quality=target_quality)
+    result = answer(findings, goal)
+    programs = {"json": partial(advise_json, findings, result)}
+    show_document(advise_document(findings, result), form, None, programs)
 
 
 def diagnose(

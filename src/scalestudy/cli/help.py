@@ -45,7 +45,6 @@ scalestudy report --from measured.csv --out report.html
 scalestudy report study.toml --share ours.json # without names, for others
 scalestudy advise study.toml                 # what the report advises
 scalestudy advise --deadline 2h              # the cheapest training that ends in time
-scalestudy advise --network "100Gbit,2us,per_node=4"  # predict larger runs
 scalestudy diagnose                          # the point after the advised one
 scalestudy diagnose study.toml --point horovod-w4-s0 --rounds 5
 scalestudy recipe study.toml --workers 8,14  # on one device, with virtual workers

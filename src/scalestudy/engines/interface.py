@@ -170,19 +170,6 @@ class Values(NamedTuple):
     own: list[NDArray[Any]]
 
 
-class Bucket(NamedTuple):
-    """Gradients that are summed over workers in one collective.
-
-    Attributes:
-        bytes: Size of one worker's gradients.
-        work: Multiplications per sample of the forward pass with the variables of these gradients; None if
-            unknown.
-    """
-
-    bytes: int
-    work: int | None
-
-
 class DeviceMark(Protocol):
     """A point in the work of a device, which a host gives in advance."""
 
@@ -203,7 +190,6 @@ class Trainer(Protocol):
         parameters: Number of parameters of the model.
         variables: All variables that training changes: of the model, the optimizer and the loss scale.
         model_suffix: Suffix of the files that `save` writes.
-        buckets: Buckets of gradients in the order of their exchange, in the last phase.
     """
 
     metrics: Sequence[str]
@@ -212,7 +198,6 @@ class Trainer(Protocol):
     parameters: int
     variables: Sequence[Variable]
     model_suffix: str
-    buckets: Sequence[Bucket]
 
     @property
     def phases(self) -> Sequence[int]:

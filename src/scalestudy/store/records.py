@@ -185,38 +185,6 @@ class Hang(Record):
     """Whether its process still gives signs of life; a stopped process and one on a lost node do not."""
 
 
-class EpochSteps(Record):
-    """The calls of one epoch, or of several consecutive epochs, on one rank."""
-
-    epochs: tuple[int, int]
-    """First and last epoch, counted from 1."""
-    calls: Count
-    steps: Count
-    step_seconds: Seconds
-    input_seconds: Seconds
-    longest: Seconds
-    """Time of the longest call."""
-
-
-class StepRecord(Record):
-    """`steps/N.json`, in the end a line of `steps.jsonl`: durations of rank N's steps, of its last process.
-
-    The host times each call of the compiled function, from its input until it asks for the next input, and
-    separately the wait for that input. A call contains `steps_per_call` steps and their exchange in one
-    graph. On a GPU, calls are queued ahead, and the times show the GPU's pace.
-    """
-
-    rank: Count
-    steps_per_call: Count
-    calls: dict[int, int]
-    """Histogram of the durations of calls with `steps_per_call` steps (an epoch's last call may have fewer):
-    number of calls that took 2^(i/64) to 2^((i+1)/64) microseconds, by i."""
-    waits: dict[int, int]
-    """Histogram of the waits for input, of all calls."""
-    epochs: list[EpochSteps]
-    """At most 512 entries; in longer runs, each entry covers 2, 4, 8, … epochs."""
-
-
 class Failure(Record):
     """`failure.json`, written by the process that owns the workers when a run has failed."""
 
@@ -434,11 +402,6 @@ class Outcome(Record):
     """The best quality measured after any epoch."""
     best_epoch: int | None = None
     parameters: int | None = None
-    bucket_bytes: list[Count] = Field(default_factory=list)
-    """Bytes of one worker's gradients in each bucket, in the order in which buckets are summed; empty if they
-    were not recorded."""
-    bucket_work: list[Count] = Field(default_factory=list)
-    """Multiplications per sample in the forward pass with the variables of each bucket; empty if unknown."""
     precision: str | None = None
     """Arithmetic of the model, as in the study file; None if it was not recorded."""
     weights: str | None = None

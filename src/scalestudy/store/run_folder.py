@@ -38,13 +38,12 @@ from scalestudy.store.records import (
     Record,
     Result,
     Sign,
-    StepRecord,
 )
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.files import append_line, contents, write_atomically
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
-RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, StepRecord, Sign)
+RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, Sign)
 NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
 """Names of run folders."""
 EPOCHS = "epochs.jsonl"
@@ -53,7 +52,6 @@ FINISHED = (
     "point.json",
     EPOCHS,
     "ranks.jsonl",
-    "steps.jsonl",
     "gallery.json",
     "model.json",
     "model.keras",
@@ -141,7 +139,6 @@ class RunFolder:
     causes = _rank_reader("causes", Cause)
     """How ranks ended before their work was done."""
     ranks = _rank_reader("ranks", RankRecord)
-    steps = _rank_reader("steps", StepRecord)
     signs = _rank_reader("signs", Sign)
     write_result = _writer("result.json", Result)
     _write_failure = _writer("failure.json", Failure)
@@ -152,7 +149,6 @@ class RunFolder:
     write_best_record = _writer("best.json", BestRecord)
     write_cause = _writer("causes/{rank}.json", Cause)
     write_rank = _writer("ranks/{rank}.json", RankRecord)
-    write_steps = _writer("steps/{rank}.json", StepRecord)
 
     def __init__(self, path: str | Path, submission: str = "") -> None:
         self.path = path if isinstance(path, Path) else Path(path)
@@ -338,27 +334,26 @@ class RunFolder:
     def write_checksums(self, result: Result | None = None) -> None:
         """Write the checksums of a finished run's files, and of a result that is written next.
 
-        The records of ranks and of their steps are merged first. The files must not change afterwards.
+        The records of ranks are merged first. The files must not change afterwards.
         """
         self.refuse_other_job()
         self.sync_epochs()
-        self._merge("ranks", self.ranks())
-        self._merge("steps", self.steps())
+        self._merge_ranks(self.ranks())
         coming = {} if result is None else {"result.json": result}
         write_checksums(self.path, [name for name in FINISHED if (self.path / name).exists()], coming)
 
-    def _merge(self, folder: str, records: Sequence[RankRecord] | Sequence[StepRecord]) -> None:
+    def _merge_ranks(self, records: Sequence[RankRecord]) -> None:
         """Replace a file for each rank by one for all: clusters limit the number of files.
 
         A file that becomes visible only later, as on NFS, stays in its folder.
         """
         if records:
             lines = "".join(record.model_dump_json() + "\n" for record in records)
-            write_atomically(self.path / f"{folder}.jsonl", lines)
+            write_atomically(self.path / "ranks.jsonl", lines)
             for record in records:
-                (self.path / folder / f"{record.rank}.json").unlink(missing_ok=True)
+                (self.path / "ranks" / f"{record.rank}.json").unlink(missing_ok=True)
             with contextlib.suppress(OSError):
-                (self.path / folder).rmdir()
+                (self.path / "ranks").rmdir()
 
     def append_epoch(self, epoch: EpochRecord) -> None:
         """Append the record of a finished epoch. `sync_epochs` makes it survive a power failure."""

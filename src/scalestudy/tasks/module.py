@@ -207,13 +207,6 @@ class ModuleModel:
         """Return the number of values in floating-point parameters and buffers, as Keras counts them."""
         return sum(weight.value.numel() for weight in self.weights if weight.value.is_floating_point())
 
-    def multiply_adds(self, variables: Sequence[Any]) -> list[int]:
-        """Return the multiply-adds of each variable named `weight`: see `engines.keras.layers`."""
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
-            self(self._zeros)
-        counts = {f"{path}.weight": sum(of.values()) for path, of in counter.get_flop_counts().items()}
-        return [counts.get(f"{self.name}.{variable.name}", 0) // 2 for variable in variables]
-
     def flops(self, trained: Sequence[Any]) -> float | None:
         """Return floating-point operations per sample of a training step; a multiply-add counts as two.
 

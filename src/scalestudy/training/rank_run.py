@@ -259,7 +259,6 @@ def _train(folder: RunFolder, session: Session, keeper: Keeper, reporter: Report
         if not session.over:  # callbacks may still change the weights
             keeper.after_epoch()
     keeper.after_epoch()
-    folder.write_steps(session.step_times.record())
 
 
 def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:

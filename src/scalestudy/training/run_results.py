@@ -252,8 +252,6 @@ def result_of(
         timing=timing,
         **quality,
         parameters=session.trainer.parameters,
-        bucket_bytes=exchanged_bytes(point, session.trainer),
-        bucket_work=[bucket.work for bucket in session.trainer.buckets if bucket.work is not None],
         precision=point.train.precision,
         weights=point.train.weights,
         input_scaling=point.train.input_scaling,
@@ -278,13 +276,6 @@ def result_of(
         hosts=sorted(session.hosts),
         finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
-
-
-def exchanged_bytes(point: Point, trainer: Trainer) -> list[int]:
-    """Return the bytes of each bucket of gradients that a worker exchanges, after compression."""
-    compressed = point.launch.compression != "none"
-    word = 8 if point.train.precision == "float64" else 4
-    return [bucket.bytes * 2 // word if compressed else bucket.bytes for bucket in trainer.buckets]
 
 
 def mean_percent(uses: Sequence[GpuUse]) -> float | None:

@@ -20,7 +20,7 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine, Variable
 from scalestudy.hardware.page_locked import PageLocking
-from scalestudy.measure.clock import PhaseClock, StepTimes
+from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.utilisation import Usage, Utilisation
 from scalestudy.store.records import EpochRecord
 from scalestudy.training.agreement import CallbackDecisions, digests, gather, scatter
@@ -138,8 +138,7 @@ class Session:
         self.epoch = self.updates = self.restarts = 0
         self.elapsed = 0.0
         self._resumed: int | None = None
-        self.step_times = StepTimes(joined.group.rank)
-        self._tally = EpochCounters(times=self.step_times)
+        self._tally = EpochCounters()
         self._validation: dict[str, float] | None = None
         self._evaluating = False
         self.timer = StepTimer(joined.group, self.epochs * self.steps) if point.timing else None
@@ -204,7 +203,7 @@ class Session:
         self.restarts, self._resumed = position.restarts + 1, position.epoch
         loss = position.losses[self.group.rank]
         counted = position.step, position.samples, loss, position.spent, position.waited
-        self._tally = EpochCounters(*counted, times=self.step_times)
+        self._tally = EpochCounters(*counted)
         self.clock.resume(position.phases, position.wall)
         self.began = position.began
         self.hosts |= set(position.hosts)
@@ -360,8 +359,7 @@ class Session:
             elapsed_training_seconds=self.elapsed,
             resumed=self._resumed == epoch,
         )
-        self.step_times.epoch_end(epoch + 1)
-        self._tally = EpochCounters(times=self.step_times)
+        self._tally = EpochCounters()
         return self._validated(record) if self.timer is None and self.is_due(epoch) else record
 
     def is_due(self, epoch: int) -> bool:

@@ -14,16 +14,15 @@ from scalestudy.data.samples import Call, Indices
 from scalestudy.data.split import Split
 from scalestudy.engines.group import Group
 from scalestudy.engines.interface import DeviceMark
-from scalestudy.measure.clock import PhaseClock, StepTimes
+from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.records import PROVING_STEPS, Timing
 
 
 class CallInFlight(NamedTuple):
-    """A call that was given to a device: its begin and end there, its steps, and the wait for its input."""
+    """A call that was given to a device: its begin and end there, and the wait for its input."""
 
     began: DeviceMark
     ended: DeviceMark
-    steps: int
     wait: float
 
 
@@ -42,9 +41,6 @@ class EpochCounters:
         samples: Samples processed by all workers together.
         loss: Sum of the losses of this process's workers, over all calls before the last `stop`.
         waited: Part of `seconds` spent waiting for input.
-
-    Args:
-        times: Records the duration of every call.
     """
 
     def __init__(
@@ -54,13 +50,10 @@ class EpochCounters:
         loss: float = 0.0,
         spent: float = 0.0,
         waited: float = 0.0,
-        times: StepTimes | None = None,
     ) -> None:
         self.step, self.samples, self.loss, self.waited = step, samples, loss, waited
         self._spent = spent
         self._pending: list[SupportsFloat] = []
-        self._times = times
-        self._arrived: float | None = None
         self._started: float | None = None
         self._in_flight: deque[CallInFlight] = deque()
         self._before: DeviceMark | None = None
@@ -77,13 +70,11 @@ class EpochCounters:
 
     def ask(self) -> None:
         """Mark the moment at which the next input is requested."""
-        self._asked = now = time.perf_counter()
-        self._account(now)
+        self._asked = time.perf_counter()
 
     def arrived(self) -> None:
         """Mark the moment at which the requested input arrives."""
-        self._arrived = now = time.perf_counter()
-        self._wait = now - self._asked
+        self._wait = time.perf_counter() - self._asked
 
     def count(
         self,
@@ -98,12 +89,10 @@ class EpochCounters:
         until at most `IN_FLIGHT` calls are.
         """
         self._pending.append(losses)
-        self._steps = call[0].steps
         if began is None or ended is None:
             self.waited += self._wait
         else:
-            self._arrived = None
-            self._in_flight.append(CallInFlight(began, ended, self._steps, self._wait))
+            self._in_flight.append(CallInFlight(began, ended, self._wait))
             while len(self._in_flight) > IN_FLIGHT:
                 self._await()
         self.step += call[0].steps
@@ -111,7 +100,6 @@ class EpochCounters:
 
     def stop(self, clock: PhaseClock) -> None:
         """Wait for the device and stop the timer."""
-        self._account(time.perf_counter())
         while self._in_flight:
             self._await()
         self._before = None
@@ -125,24 +113,12 @@ class EpochCounters:
         clock.add("steps", spent - waited)
 
     def _await(self) -> None:
-        """Wait for the earliest call in flight and record its duration, by the device's clock."""
+        """Wait for the earliest call in flight, and count the wait for its input by the device's clock."""
         call = self._in_flight.popleft()
         call.ended.wait()
         idle = math.inf if self._before is None else call.began.seconds_since(self._before)
-        waited = min(call.wait, max(idle, 0.0))
-        spent = call.ended.seconds_since(call.began)
-        if self._before is not None:
-            spent = call.ended.seconds_since(self._before) - waited
-        self.waited += waited
-        if self._times is not None:
-            self._times.add(call.steps, spent, waited)
+        self.waited += min(call.wait, max(idle, 0.0))
         self._before = call.ended
-
-    def _account(self, now: float) -> None:
-        """Record the duration of the call whose input arrived last, once."""
-        if self._times is not None and self._arrived is not None:
-            self._times.add(self._steps, now - self._arrived, self._wait)
-        self._arrived = None
 
 
 class Training(Protocol):

@@ -5,19 +5,6 @@ from math import floor, log10
 
 PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
-BANDWIDTHS = {
-    "Mbit": 1e6 / 8,
-    "Gbit": 1e9 / 8,
-    "Tbit": 1e12 / 8,
-    "MB": 1e6,
-    "GB": 1e9,
-    "TB": 1e12,
-    "MiB": 2.0**20,
-    "GiB": 2.0**30,
-}
-"""Units of bandwidth in bytes per second."""
-LATENCIES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0}
-"""Units of latency in seconds."""
 TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 """Units of time in seconds."""
 
@@ -45,31 +32,16 @@ def bytes_of(text: str) -> int:
     return int(match[1]) * dict(SIZES)[match[2]]
 
 
-def bandwidth_of(text: str) -> float:
-    """Parse `100Gbit` (10⁹ bits per second, as of a link) or `25 GB` (bytes per second) to bytes per second.
+def seconds_of(text: str) -> float:
+    """Parse a time, such as `90 s`, `90min`, `2.5h` or `1d`, to seconds.
 
     Raises:
-        ValueError: If the text has another form or is zero; as in `latency_of` and `seconds_of`.
+        ValueError: If the text has another form or is zero.
     """
-    return _measured(text, BANDWIDTHS, 'a bandwidth as "100Gbit" or "25GB" (a second)')
-
-
-def latency_of(text: str) -> float:
-    """Parse a latency, such as `2us`, `0.5 ms` or `1s`, to seconds."""
-    return _measured(text, LATENCIES, 'a latency as "2us", "0.5ms" or "1s"')
-
-
-def seconds_of(text: str) -> float:
-    """Parse a time, such as `90 s`, `90min`, `2.5h` or `1d`, to seconds."""
-    return _measured(text, TIMES, 'a time above 0 as "90min", in s, min, h or d')
-
-
-def _measured(text: str, known: dict[str, float], wanted: str) -> float:
-    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([A-Za-zµ]+)(?:/s)?", text.strip())
-    if match is None or match[2] not in known or float(match[1]) == 0:
-        unit = f"; {match[2]} is none of its units" if match and match[2] not in known else ""
-        raise ValueError(f"{wanted}{unit}")
-    return float(match[1]) * known[match[2]]
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([A-Za-z]+)", text.strip())
+    if match is None or match[2] not in TIMES or float(match[1]) == 0:
+        raise ValueError('a time above 0 as "90min", in s, min, h or d')
+    return float(match[1]) * TIMES[match[2]]
 
 
 def size(count: float) -> str:

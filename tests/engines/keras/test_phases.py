@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from scalestudy.engines.keras.phases import buckets_of, cut, flops_of, multiply_adds
+from scalestudy.engines.keras.phases import flops_of, multiply_adds
 
 pytestmark = pytest.mark.engine
 
@@ -35,14 +35,6 @@ def test_kernels_count_at_each_place_and_biases_and_normalisation_do_not():
     assert all(value == 0 for path, value in work.items() if path.endswith(("bias", "gamma", "beta")))
 
 
-def test_buckets_have_the_bytes_and_the_work_of_their_gradients_the_last_layers_first():
-    model = small()
-    buckets = buckets_of(model, model.trainable_variables, cut(model, model.trainable_variables, 4096))
-    first, second = buckets
-    assert (first.bytes, first.work) == (4 * (1280 + 10), 1280)
-    assert (second.bytes, second.work) == (4 * (36 + 4 + 8 + 32 + 2), 576 + 512)
-
-
 def test_a_model_inside_another_is_looked_into():
     inner = small()
     outer = keras.Sequential([keras.Input((8, 8, 1)), inner, keras.layers.Dense(3)])
@@ -62,10 +54,6 @@ def test_a_model_that_does_not_tell_its_shapes_has_no_work():
     model(keras.ops.zeros((1, 3)))
     assert multiply_adds(model, model.trainable_variables) is None
     assert flops_of(model, model.trainable_variables) == (None, ("Dense",))
-    assert [
-        each.work
-        for each in buckets_of(model, model.trainable_variables, cut(model, model.trainable_variables, None))
-    ] == [None]
 
 
 def flops(*made, shape, frozen=()):

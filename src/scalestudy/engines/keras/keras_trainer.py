@@ -14,11 +14,11 @@ from scalestudy.config.point import Point
 from scalestudy.data.samples import Call
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Group, local_steps_of
-from scalestudy.engines.interface import Bucket, DeviceMark, Flops, Values, Variable
+from scalestudy.engines.interface import DeviceMark, Flops, Values, Variable
 from scalestudy.engines.keras.inference import Evaluation, KerasInference
 from scalestudy.engines.keras.layer_context import momentum_of, statistics_of
 from scalestudy.engines.keras.model_files import load_model, other_model
-from scalestudy.engines.keras.phases import MakeOptimizer, buckets_of, cut, flops_of, phases_of
+from scalestudy.engines.keras.phases import MakeOptimizer, cut, flops_of, phases_of
 from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.tasks.load import load_task
 from scalestudy.tasks.task import DataInfo, Task
@@ -128,7 +128,6 @@ class KerasTrainer:
         self.parameters: int = task.model.count_params()
         limit = point.launch.bucket_bytes
         self._cuts = [cut(task.model, phase.variables, limit, halves=halves) for phase in self._phases]
-        self.buckets: Sequence[Bucket] = buckets_of(task.model, self._phases[-1].variables, self._cuts[-1])
 
     @property
     def phases(self) -> list[int]:

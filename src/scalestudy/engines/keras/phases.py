@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from scalestudy.config.point import Point
 from scalestudy.engines.group import Buckets, in_buckets, in_halves
-from scalestudy.engines.interface import Bucket, Flops
+from scalestudy.engines.interface import Flops
 from scalestudy.engines.keras.private import all_layers, in_order
 from scalestudy.tasks.task import Task
 
@@ -59,8 +59,6 @@ def multiply_adds(model: keras.Model, variables: Sequence[keras.Variable]) -> li
     Returns:
         One number per variable, in their order; None if a layer is of another type or its shape is unknown.
     """
-    if not isinstance(model, keras.Model):  # a PyTorch module
-        return model.multiply_adds(variables)
     known: dict[int, int] = {}
     for layer in in_order(model):
         work = _work(layer)
@@ -76,7 +74,7 @@ def flops_of(model: keras.Model, trained: Sequence[keras.Variable]) -> Flops:
     A trained kernel multiplies once more for its gradient. A layer after a trained variable multiplies once
     more for the gradient of its input.
     """
-    if not isinstance(model, keras.Model):
+    if not isinstance(model, keras.Model):  # a PyTorch module
         count = model.flops(trained)
         return Flops(count or None, () if count is not None else (model.name,))
     learns, total, behind = {id(variable) for variable in trained}, 0, False
@@ -137,15 +135,6 @@ def cut(
     """Divide the gradients of `variables` into buckets of `limit` bytes, or into two of equal work."""
     sizes = _bytes(variables)
     return in_halves(multiply_adds(model, variables) or sizes) if halves else in_buckets(sizes, limit)
-
-
-def buckets_of(model: keras.Model, variables: Sequence[keras.Variable], buckets: Buckets) -> list[Bucket]:
-    """Return size and work of each bucket of the gradients of `variables`."""
-    sizes, work = _bytes(variables), multiply_adds(model, variables)
-    return [
-        Bucket(sum(sizes[i] for i in bucket), None if work is None else sum(work[i] for i in bucket))
-        for bucket in buckets
-    ]
 
 
 MakeOptimizer = Callable[[NDArray[np.float64], int, list[keras.Variable]], Any]

@@ -1,0 +1,183 @@
+"""`scalestudy advise`: the measured row that best meets a goal, as a document and as JSON.
+
+Without a deadline, this is the report's decision.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.runs import Key
+from scalestudy.analysis.statistics import Estimate
+from scalestudy.report.document import Block, Document, Heading, Items, Paragraph, Table
+from scalestudy.report.number_format import decimals, time_unit, with_interval
+from scalestudy.util import units
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The goal of a request: the fastest row with the target cost efficiency, or the cheapest in a deadline.
+
+    Attributes:
+        deadline: Seconds from start to result; None for the target cost efficiency.
+        most: Maximum number of workers within the deadline; None for any.
+    """
+
+    deadline: float | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A measured row, to be judged by a goal.
+
+    Attributes:
+        seconds: Time from start to result.
+        cost: Unit-hours of one training.
+    """
+
+    key: Key
+    seconds: Estimate
+    cost: Estimate
+    efficiency: Estimate
+
+
+@dataclass(frozen=True)
+class GoalAnswer:
+    """The rows that best meet a goal.
+
+    Attributes:
+        best: Best row; None if none meets the goal.
+        sure: Whether its whole interval meets the goal.
+        others: Best rows of the other strategies within the deadline, in the same order.
+    """
+
+    goal: Goal
+    best: Candidate | None
+    sure: bool = False
+    others: tuple[Candidate, ...] = ()
+
+
+def answer(findings: Findings, goal: Goal) -> GoalAnswer:
+    """Return the rows that best meet a goal."""
+    decision, measured = findings.advice.decision, _measured(findings)
+    if goal.deadline is None:
+        best = next((candidate for candidate in measured if candidate.key == decision.choice), None)
+        return GoalAnswer(goal, best, best is not None and not decision.provisional)
+    within = [
+        candidate
+        for candidate in measured
+        if (candidate.seconds.value or 0.0) <= goal.deadline
+        and (goal.most is None or candidate.key.workers <= goal.most)
+    ]
+    within.sort(key=lambda row: (row.cost.value or 0.0, row.seconds.value or 0.0))
+    cheapest: dict[tuple[str, str], Candidate] = {}
+    for candidate in within:
+        cheapest.setdefault(candidate.key.series, candidate)
+    ordered = tuple(cheapest.values())
+    best = ordered[0] if ordered else None
+    sure = best is not None and best.seconds.high is not None and best.seconds.high <= goal.deadline
+    return GoalAnswer(goal, best, sure, ordered[1:])
+
+
+def _measured(findings: Findings) -> list[Candidate]:
+    """Return the rows that the decision does not refuse, with their times from start to result."""
+    decision, candidates = findings.advice.decision, []
+    for row in findings.rows:
+        price = decision.prices.get(row.key)
+        if price is None or row.key not in decision.sound:
+            continue
+        # Rows of unequal work are compared by the time of a sample, but a deadline is for the whole time.
+        seconds = row.wall_seconds if price.basis == "rate" else price.seconds
+        if seconds.value is not None:
+            cost = seconds.scaled(price.units / 3600)
+            candidates.append(Candidate(row.key, seconds, cost, price.efficiency))
+    return candidates
+
+
+def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
+    """Return the answer; without a deadline, also what it is based on and the open questions."""
+    advice = findings.advice
+    blocks: list[Block] = [Paragraph(headline(findings, answer))]
+    if answer.goal.deadline is None:
+        blocks.append(Items(tuple(filter(None, (advice.cost, *advice.sentences)))))
+        if advice.open_questions:
+            blocks += [Paragraph("Not settled:"), Items(advice.open_questions)]
+    if answer.best:
+        blocks.append(_table(findings, [answer.best, *answer.others]))
+    return Document(f"{findings.name}: what to ask for", tuple(blocks))
+
+
+def advise_json(findings: Findings, answer: GoalAnswer) -> str:
+    """Return the answer for programs, in seconds and unit-hours."""
+    decision, deadline = findings.advice.decision, answer.goal.deadline
+    record: dict[str, Any] = {
+        "schema_version": 1,
+        "study": findings.name,
+        "goal": {"aim": "deadline" if deadline else "efficiency", "deadline_seconds": deadline},
+        "cost_unit": f"{decision.bill}-hours",
+        "cost_efficiency_target": decision.target,
+        "kind": decision.kind,
+        "provisional": list(decision.provisional),
+        "sure": answer.sure,
+        "best": _record(answer.best) if answer.best else None,
+        "others": [_record(candidate) for candidate in answer.others],
+        "open_questions": list(findings.advice.open_questions),
+    }
+    return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _record(row: Candidate) -> dict[str, Any]:
+    return {
+        "strategy": row.key.strategy,
+        "swept": row.key.swept,
+        "workers": row.key.workers,
+        "seconds": asdict(row.seconds),
+        "cost": asdict(row.cost),
+        "cost_efficiency": asdict(row.efficiency),
+    }
+
+
+def headline(findings: Findings, answer: GoalAnswer) -> str:
+    """Return the recommendation in one or two sentences."""
+    best, advised = answer.best, findings.advice.headline
+    if answer.goal.deadline is None:
+        return advised
+    hours = answer.goal.deadline / 3600
+    done = f"{hours:.0f} h" if hours >= 1 and hours.is_integer() else units.duration(3600 * hours)
+    if best is None:
+        sound = not all(verdict.seems_worse for verdict in findings.advice.decision.verdicts.values())
+        known = f"No row of sufficient quality is known to finish in {done}."
+        return known if sound else f"No row is advised for {done}: {advised}"
+    ask = "Ask" if answer.sure else "Provisionally, ask"
+    return f"{ask} for {best.key.label}: the cheapest training that finishes in {done}."
+
+
+def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:
+    """Return a table of workers, time, cost and cost efficiency."""
+    unit, length = time_unit([row.seconds.value or 0.0 for row in rows])
+    bill = findings.advice.decision.bill
+    headings = (
+        Heading("Strategy", brief="strategy", numeric=False),
+        Heading("Workers", brief="n"),
+        Heading("Time to train", unit, f"time {unit}"),
+        Heading("Cost", f"{bill}-hours", "cost h"),
+        Heading("Cost efficiency", "", "cost eff."),
+    )
+    cells = tuple(
+        (
+            row.key.series_label,
+            str(row.key.workers),
+            _cell(row.seconds.scaled(1 / length)),
+            _cell(row.cost),
+            _cell(row.efficiency),
+        )
+        for row in rows
+    )
+    return Table(headings, cells, name="advised")
+
+
+def _cell(estimate: Estimate) -> str:
+    return "" if estimate.value is None else with_interval(estimate, decimals([estimate.value]))
