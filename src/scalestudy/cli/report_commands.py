@@ -60,8 +60,7 @@ def report(
     source: Annotated[
         list[str] | None,
         option(
-            "Numbers measured elsewhere: a CSV or JSON table, a log, a folder, or a quoted pattern. "
-            "Repeatable. See docs/guides/imported.md.",
+            "CSV or JSON table of numbers measured elsewhere. Repeatable. See docs/guides/imported.md.",
             "FILE",
             name="--from",
         ),
@@ -177,12 +176,12 @@ def _findings(
     from scalestudy.analysis.shared import is_shared, read_shared
 
     if source:
-        from scalestudy.features.imported.gather import import_findings, paths_of
-        from scalestudy.features.imported.imported_columns import options_of
+        from scalestudy.features.imported.gather import import_findings
+        from scalestudy.features.imported.imported_table import options_of
 
         if study is not None:
             raise UserError("a study or --from FILE", "both", "Compare them: scalestudy compare FILE STUDY")
-        refuse_target(file, paths_of(source), force=force)
+        refuse_target(file, map(Path, source), force=force)
         return import_findings(source, options_of(*options), target_quality), None
     if study is not None and is_shared(study):
         findings, opened = read_shared(study).findings(target_quality), None

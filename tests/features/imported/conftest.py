@@ -7,21 +7,20 @@ from typing import Any
 import pytest
 
 from scalestudy.features.imported.gather import Imported, gather
-from scalestudy.features.imported.imported_columns import ImportOptions
+from scalestudy.features.imported.imported_table import ImportOptions
 
 Read = Callable[..., Imported]
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Write texts to these file names and read their folder, or the only file."""
+    """Write texts to these file names and read them."""
 
     def call(files: dict[str, str | bytes], **options: Any) -> Imported:
         for name, content in files.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        source = tmp_path / next(iter(files)) if len(files) == 1 else tmp_path
-        return gather([str(source)], ImportOptions(**options))
+        return gather([str(tmp_path / name) for name in files], ImportOptions(**options))
 
     return call

@@ -11,12 +11,11 @@ from scalestudy.features.imported.gather import gather
 from scalestudy.report.formats import to_csv, to_json
 from scalestudy.util.errors import UserError
 
-NAMES = ("log_8.csv", "log_8.json", "log_8.txt")
+NAMES = ("t.csv", "t.json", "t.txt")
 HEADS = (
     b"",
     b"gpus,training_time [min],iou\n",
-    b",time_per_epoch,loss,lr,training_time,test_time,iou\n",
-    b"epoch,accuracy,loss,val_accuracy,val_loss\n",
+    b"gpus,epoch_time,batch,val_accuracy,val_loss\n",
     b"\xff\xfe",
     b"\xef\xbb\xbf",
     b"[",
@@ -42,12 +41,10 @@ COLUMNS = st.sampled_from(
         "iou",
         "quality",
         "seed",
-        "epoch",
         "epoch_time",
         "epochs",
         "per_worker_batch",
         "global_batch",
-        "lr",
         "loss",
         "val_loss",
         "updates",
@@ -80,8 +77,8 @@ ANY = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChec
 
 @ANY
 @given(st.sampled_from(NAMES), st.sampled_from(HEADS), st.binary(max_size=200))
-@example("log_8.csv", b"", b"\0" * 50)
-@example("log_8.json", b"{", b"[" * 5000)
+@example("t.csv", b"", b"\0" * 50)
+@example("t.json", b"{", b"[" * 5000)
 def test_any_bytes_are_read_or_refused(tmp_path: Path, name: str, head: bytes, rest: bytes):
     path = tmp_path / name
     path.write_bytes(head + rest)
@@ -92,7 +89,7 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, name: str, head: bytes, r
 @given(st.lists(COLUMNS, min_size=1, max_size=6), st.data())
 def test_any_table_is_read_or_refused(tmp_path: Path, header: list[str], data: st.DataObject):
     rows = data.draw(st.lists(st.lists(CELLS, min_size=len(header), max_size=len(header)), max_size=6))
-    path = tmp_path / "table_8.csv"
+    path = tmp_path / "t.csv"
     path.write_text("\n".join(",".join(row) for row in [header, *rows]), encoding="utf-8", errors="replace")
     taken(path)
 
@@ -102,6 +99,6 @@ def test_any_table_is_read_or_refused(tmp_path: Path, header: list[str], data: s
     st.lists(st.dictionaries(COLUMNS, st.one_of(CELLS, st.none(), st.booleans(), st.integers())), max_size=5)
 )
 def test_any_objects_are_read_or_refused(tmp_path: Path, objects: list[dict[str, object]]):
-    path = tmp_path / "any_8.json"
+    path = tmp_path / "t.json"
     path.write_text(json.dumps(objects), encoding="utf-8", errors="replace")
     taken(path)

@@ -16,24 +16,6 @@ from synthetic import seeded
 TABLE = "gpus,seconds\n1,100\n2,55\n"
 
 
-def test_a_folder_is_read_and_what_is_no_numbers_is_named(read):
-    imported = read(
-        {"a.csv": TABLE, "notes.md": "# Notes\n", "x/secret_8.csv": "nothing\n", ".hidden.csv": TABLE}
-    )
-    assert len(imported.runs) == 2
-    assert "notes.md" in imported.readings[-1]
-    assert "secret_8.csv" in imported.readings[-1]
-
-
-def test_patterns_and_several_sources_are_read_each_file_once(tmp_path: Path):
-    for count in (1, 2, 8):
-        (tmp_path / f"log_{count}.csv").write_text(
-            f"epoch,time_per_epoch,loss\n0,{9 / count},1\n1,{8 / count},.5\n"
-        )
-    imported = gather([str(tmp_path / "log_*.csv"), str(tmp_path / "log_8.csv")])
-    assert sorted(run.result.workers for run in imported.runs) == [1, 2, 8]
-
-
 def test_files_that_hold_the_same_points_are_studies_of_their_own(read):
     imported = read({"juwels.csv": TABLE, "lumi.csv": "gpus,seconds\n1,90\n2,60\n"})
     assert {str(run.result.swept["source"]) for run in imported.runs} == {"juwels.csv", "lumi.csv"}
@@ -42,14 +24,10 @@ def test_files_that_hold_the_same_points_are_studies_of_their_own(read):
 
 
 def test_one_point_in_several_files_is_repeated(read):
-    log = "epoch,time_per_epoch,loss\n0,9,1\n1,{},.5\n"
-    imported = read({"a/log_2.csv": log.format(8), "b/log_2.csv": log.format(8.2)})
-    rows = analyse("repeats", imported.runs).rows
-    assert [row.runs for row in rows] == [2]
-    assert sorted(str(run.source) for run in imported.runs) == [
-        "a/log_2.csv, lines 2-3",
-        "b/log_2.csv, lines 2-3",
-    ]
+    imported = read({"a/w2.csv": "gpus,seconds\n2,17\n", "b/w2.csv": "gpus,seconds\n2,17.2\n"})
+    assert [row.runs for row in analyse("repeats", imported.runs).rows] == [2]
+    first, second = (run.source.file for run in imported.runs)
+    assert first.endswith("a/w2.csv") and second.endswith("b/w2.csv")
 
 
 def test_a_seed_that_two_runs_of_a_point_state_pairs_with_none(read):
@@ -59,16 +37,13 @@ def test_a_seed_that_two_runs_of_a_point_state_pairs_with_none(read):
 
 
 def test_what_is_no_file_of_numbers_is_refused_by_name(tmp_path: Path):
-    (tmp_path / "study").mkdir()
-    (tmp_path / "study" / "study.json").write_text("{}")
-    (tmp_path / "empty").mkdir()
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "run.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    (tmp_path / "folder").mkdir()
     for name, action in {
-        "study": "scalestudy compare",
-        "empty": "Name another with --from.",
         "no.csv": "Correct the name after --from.",
-        "pipe.csv": "Save its contents to a file first.",
+        "pipe.csv": "Correct the name after --from.",
+        "folder": "Correct the name after --from.",
         "run.png": "Write a CSV file",
     }.items():
         with pytest.raises(UserError, match=name) as refused:

@@ -1,14 +1,20 @@
-"""Imported tables, and logs of one run."""
+"""Imported tables: the meaning of their columns, and their rows."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from published import TABLES, column
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.gather import gather
-from scalestudy.features.imported.imported_columns import LogName, parse_name
+from scalestudy.features.imported.imported_table import (
+    NAMES,
+    ImportedColumn,
+    find_columns,
+    metric_name,
+    options_of,
+    quality_column,
+)
 from scalestudy.report.formats import to_json
 from scalestudy.util.errors import UserError
 
@@ -70,12 +76,12 @@ def test_rows_that_cannot_be_read_are_left_out_and_named(read):
         ({"t.csv": "gpus,seconds,iou,dice\n1,2,.5,.6\n"}, "--metric iou"),
         ({"t.csv": "gpus,seconds,a,a\n1,2,3,4\n"}, "Rename a column."),
         ({"t.json": '[{"gpus": 1, "seconds": 2, "gpus": 4}]'}, "Rename a column."),
-        ({"t.csv": "gpus,epoch,epoch_time\n1,1,3\n1,1,3\n"}, "a column `seed`"),
+        ({"t.csv": "gpus,epoch,epoch_time\n1,1,3\n1,2,3\n"}, "one row for each run"),
         ({"t.csv": "gpus,seconds\n"}, "Name another file."),
         ({"t.csv": "gpus,seconds\nx,1\n"}, "Correct its rows."),
         ({"t.json": "[{"}, "Correct the file."),
         ({"t.json": "[1]"}, "or as CSV."),
-        ({"log.csv": "epoch,loss\n0,1\n"}, "--workers N"),
+        ({"log.csv": "epoch,loss\n0,1\n"}, "one row for each run"),
         ({"t.csv": "gpus,seconds\n1,2\n".encode("utf-16")}, "Save it as UTF-8."),
     ],
 )
@@ -117,89 +123,62 @@ def test_rows_with_other_batches_are_other_rows_unless_they_grow_with_the_worker
     assert [run.result.swept for run in growing.runs] == [{}, {}]
 
 
-def test_a_table_may_have_a_row_for_each_epoch_of_several_runs(read):
-    text = "strategy,workers,seed,epoch,epoch_seconds,loss,val_loss,val_iou\n" + "".join(
-        f"horovod,{n},{seed},{epoch},{8 / n + (epoch == 0)},{1 / (1 + epoch)},0.6,0.{5 + epoch}\n"
-        for epoch in range(3)
-        for n in (1, 2)
-        for seed in (0, 1)
-    )
-    runs = {(run.result.workers, run.result.seed): run for run in read({"t.csv": text}).runs}
-    assert set(runs) == {(1, 0), (1, 1), (2, 0), (2, 1)}
-    run = runs[2, 1]
-    assert (run.result.epochs, run.result.training_seconds, run.result.quality) == (3, 13.0, 0.7)
-    assert [epoch.validation for epoch in run.epochs][1] == {"loss": 0.6, "iou": 0.6}
-    assert [epoch.elapsed_training_seconds for epoch in run.epochs] == [5, 9, 13]
-
-
-def published_log(workers: int, seconds: float, speedup: float, iou: float) -> str:
-    """A log in the published format: pandas' index, and the total time and IoU in every row."""
-    rows = [",time_per_epoch,loss,lr,training_time,test_time,iou"]
-    for epoch in range(4):
-        time = 37.58 / speedup * (1 if epoch else 5)
-        rows.append(f"{epoch},{time:.6f},{0.4 / (1 + epoch):.6f},{0.001 * workers},{seconds},1.5,{iou}")
-    return "\n".join(rows) + "\n"
-
-
-def published_logs() -> dict[str, str]:
-    files = {}
-    for n, *row in TABLES["u_net"]["rows"]:
-        files[f"log_{n}.csv"] = published_log(n, *row[:3])
-        files[f"log_hvd_{n}.csv"] = published_log(n, *row[3:])
-    return files
-
-
-def test_the_published_logs_are_one_study_as_they_lie(read):
-    rows = {(row.strategy, row.workers): row for row in analyse("U-Net", read(published_logs()).runs).rows}
-    for strategy in ("native", "horovod"):
-        for n, speedup in column("u_net", f"{strategy}_speedup").items():
-            row = rows[strategy, n]
-            assert row.speed.steady.value == pytest.approx(speedup, abs=0.005)
-            assert row.training_seconds.value == column("u_net", f"{strategy}_seconds")[n]
-            assert (row.quality.value, row.metric) == (column("u_net", f"{strategy}_iou")[n], "iou")
-    assert rows["horovod", 14].speed.training.value == pytest.approx(7547 / 599)
-    assert rows["horovod", 8].source == "log_hvd_8.csv, lines 2-5"
-
-
-def test_a_log_has_its_epochs_rates_and_losses(read):
-    run = read({"log_hvd_8.csv": published_logs()["log_hvd_8.csv"]}).runs[0]
-    assert [epoch.learning_rate for epoch in run.epochs] == [0.008] * 4
-    assert [epoch.loss for epoch in run.epochs] == pytest.approx([0.4, 0.2, 0.4 / 3, 0.1], abs=1e-6)
-    assert all(epoch.validation == {} for epoch in run.epochs)  # the IoU is that of the final model
-    assert run.epochs[-1].elapsed_training_seconds == pytest.approx(37.58 / 7.76 * 8)
-
-
-def test_keras_csv_logger_has_quality_and_losses_and_says_that_times_are_missing():
-    imported = gather([str(Path(__file__).parent / "files" / "keras_4.csv")])
-    run = imported.runs[0]
-    assert (run.result.workers, run.result.strategy, run.result.epochs) == (4, "unnamed", 4)
-    assert (run.result.quality, run.result.metric) == (0.8125, "accuracy")
-    assert run.epochs[0].validation == {"loss": 0.5607874393463135, "accuracy": 0.8125}
-    assert run.result.training_seconds is None
-    assert "no speed-up" in imported.readings[0]
-
-
-def test_a_log_is_of_as_many_workers_as_its_name_its_folder_or_the_user_says(read):
-    log = published_logs()["log_8.csv"]
-    assert read({"log.csv": log}, workers=8).runs[0].result.workers == 8
-    assert read({"16gpus/log.csv": log}).runs[0].result.workers == 16
+def test_every_role_is_found_by_each_of_its_names_whatever_case_and_spaces():
+    for role, names in NAMES.items():
+        for name in names:
+            written = name.replace("_", " ").title()
+            assert find_columns([written], {}) == {role: ImportedColumn(written)}
 
 
 @pytest.mark.parametrize(
-    ("parts", "found"),
+    ("written", "factor"), [("seconds", 1), ("Training time [min]", 60), ("training_time(h)", 3600)]
+)
+def test_a_time_has_its_unit_in_brackets_else_seconds(written: str, factor: float):
+    assert find_columns([written], {})["training_seconds"].factor == factor
+
+
+@pytest.mark.parametrize(
+    ("header", "given", "action"),
     [
-        (("log_8",), LogName(8)),
-        (("log_hvd_8",), LogName(8, "horovod")),
-        (("ddp-w4-s1",), LogName(4, "ddp", 1)),
-        (("mirrored_2gpus_seed3",), LogName(2, "mirrored", 3)),
-        (("16gpus", "log"), LogName(16)),
-        (("run-4gpus",), LogName(4)),
-        (("np_8", "horovod"), LogName(8, "horovod")),
-        (("results", "log"), LogName()),
-        (("log_8_2",), LogName()),
-        (("seed7",), LogName(None, None, 7)),
-        (("gpus0",), LogName()),
+        (["gpus", "workers"], {}, "--column workers=gpus"),
+        (["a"], {"training_seconds": "c"}, "Correct --column training_seconds=NAME."),
+        (["training time [parsec]"], {}, "Rename or convert that column."),
     ],
 )
-def test_count_strategy_and_seed_are_in_a_name_or_not_known(parts: tuple[str, ...], found: LogName):
-    assert parse_name(parts) == found
+def test_a_column_that_is_ambiguous_missing_or_of_no_unit_is_refused(header, given, action):
+    with pytest.raises(UserError) as refused:
+        find_columns(header, given)
+    assert action in refused.value.action
+
+
+def test_the_users_word_goes_before_the_name():
+    assert find_columns(["gpus", "ranks"], {"workers": "ranks"})["workers"].name == "ranks"
+    assert find_columns(["T [min]"], {"training_seconds": "T [min]"})["training_seconds"].factor == 60
+
+
+@pytest.mark.parametrize(
+    ("header", "metric", "quality"),
+    [
+        ("accuracy loss val_accuracy val_loss", None, "val_accuracy"),
+        ("iou time", None, "iou"),
+        ("time loss val_loss mae", None, "mae"),
+        ("time loss val_loss", None, None),
+        ("mae val_mae", "mae", "val_mae"),
+    ],
+)
+def test_the_quality_is_the_known_metric_over_the_validation_set(header, metric, quality):
+    assert quality_column(header.split(), metric) == quality
+
+
+def test_a_quality_that_is_unclear_is_refused():
+    assert [metric_name(name) for name in ("val_accuracy", "IoU")] == ["accuracy", "iou"]
+    with pytest.raises(UserError, match="--metric iou"):
+        quality_column(["iou", "dice"], None)
+    with pytest.raises(UserError, match="Correct --metric"):
+        quality_column(["iou"], "dice")
+
+
+@pytest.mark.parametrize("said", [{"columns": ["workers"]}, {"columns": ["nodes=N"]}, {"better": "best"}])
+def test_options_out_of_form_are_refused(said):
+    with pytest.raises(UserError):
+        options_of(**said)

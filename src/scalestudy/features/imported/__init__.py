@@ -1,1 +1,1 @@
-"""`report --from`: read numbers measured elsewhere from tables and logs."""
+"""`report --from`: read numbers measured elsewhere from tables."""

@@ -1,7 +1,5 @@
-"""Read files of numbers measured elsewhere into one study, say how they were read, and find the demo's."""
+"""Read tables of other programs into one study, say how they were read, and find the demo's."""
 
-import glob
-import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,8 +11,7 @@ from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, Run, key_of_run
-from scalestudy.features.imported.imported_columns import ImportOptions, shown
-from scalestudy.features.imported.imported_table import NUMBERS, UNNAMED, Reading, read_table
+from scalestudy.features.imported.imported_table import UNNAMED, ImportOptions, Reading, read_table, shown
 from scalestudy.report.document import Items, Section
 from scalestudy.util.errors import UserError, printable
 
@@ -37,8 +34,8 @@ def import_findings(
 ) -> Findings:
     """Read and analyse numbers that were measured elsewhere.
 
-    `sources` are files, folders and patterns. `target_quality` is that for the time to quality; if None, that
-    of one worker less the margin.
+    `sources` are files. `target_quality` is that for the time to quality; if None, that of one worker less
+    the margin.
 
     Raises:
         UserError: As in `gather`.
@@ -51,82 +48,21 @@ def import_findings(
 
 
 def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Imported:
-    """Read files, folders and patterns of files.
+    """Read files.
 
     Raises:
-        UserError: A file given by its name cannot be read, or none of several files can.
+        UserError: A file cannot be read.
     """
+    paths = list(dict.fromkeys(Path(source).expanduser() for source in sources))
+    for path in paths:
+        if not path.is_file():  # opening a pipe would block
+            raise UserError("a file that exists", printable(str(path)), "Correct the name after --from.")
+    names = Counter(path.name for path in paths)
+    labels = [shown(path.name) if names[path.name] == 1 else printable(str(path)) for path in paths]
     options = options or ImportOptions()
-    paths = paths_of(sources)
-    read: list[tuple[str, Reading]] = []
-    left: list[str] = []
-    for (path, named), label in zip(paths.items(), _labels(list(paths)), strict=True):
-        try:
-            read.append((label, read_table(path, label, options)))
-        except UserError as error:
-            if named or len(paths) == 1:
-                raise
-            left.append(f"{label}: {error.received}")
-    if not read:
-        seen = f"none among {len(paths)} files: {_named(left)}"
-        raise UserError(NUMBERS, seen, "See docs/guides/imported.md.")
+    read = [(label, read_table(path, label, options)) for path, label in zip(paths, labels, strict=True)]
     runs, remarks = _with_distinct_sources([run for _, reading in read for run in reading.runs])
-    left_out = [f"Files left out: {_named(left)}."] if left else []
-    return Imported(tuple(runs), (*_sentences(read), *remarks, *left_out))
-
-
-def paths_of(sources: Sequence[str]) -> dict[Path, bool]:
-    """Return each file to read once, in order, and whether the user named it.
-
-    Raises:
-        UserError: A source does not exist, or is a pipe, a device, an empty folder or a folder of a study.
-    """
-    paths: dict[Path, tuple[Path, bool]] = {}
-    for source in sources:
-        for path, named in _files(source):
-            paths.setdefault(path.resolve(), (path, named))
-    return dict(paths.values())
-
-
-def _files(source: str) -> list[tuple[Path, bool]]:
-    path = Path(source).expanduser()
-    if path.is_file():
-        return [(path, True)]
-    if path.exists() and not path.is_dir():
-        seen = f"{printable(source)}, a pipe or device"
-        raise UserError("a file or a folder", seen, "Save its contents to a file first.")
-    matches = [path] if path.is_dir() else [Path(name) for name in sorted(glob.glob(source, recursive=True))]
-    if not matches:
-        raise UserError("a file that exists", printable(source), "Correct the name after --from.")
-    files = [file for match in matches for file in (_files_in(match) if match.is_dir() else [match])]
-    files = [file for file in files if file.is_file()]
-    if not files:
-        raise UserError("a folder with files", f"none in {printable(source)}", "Name another with --from.")
-    return [(file, False) for file in files]
-
-
-def _files_in(folder: Path) -> list[Path]:
-    """Return all paths below a folder that are not hidden; `log_8` comes before `log_10`."""
-    if (folder / "study.json").exists():
-        raise UserError(
-            "numbers measured elsewhere after --from",
-            f"{printable(str(folder))}, the folder of a study",
-            "Compare them: scalestudy compare FILE DIR",
-        )
-    paths = [path.relative_to(folder) for path in folder.rglob("*")]
-    visible = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
-    return [
-        folder / path for path in sorted(visible, key=lambda path: (path.parts[:-1], len(path.name), path))
-    ]
-
-
-def _labels(paths: Sequence[Path]) -> list[str]:
-    """Return distinct labels: file names if they differ, else relative paths."""
-    short = [path.name for path in paths]
-    if len(set(short)) == len(short):
-        return [shown(name) for name in short]
-    root = os.path.commonpath([path.absolute().parent for path in paths])
-    return [shown(os.path.relpath(path.absolute(), root)) for path in paths]
+    return Imported(tuple(runs), (*_sentences(read), *remarks))
 
 
 def _with_distinct_sources(runs: list[Run]) -> tuple[list[Run], list[str]]:
@@ -159,11 +95,8 @@ def _with(run: Run, **changes: Any) -> Run:
 
 
 def _sentences(read: Sequence[tuple[str, Reading]]) -> list[str]:
-    """Return sentences on each file; files with equal remarks share them."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for label, reading in read:
-        alike.setdefault(reading.remarks, []).append(label)
-    sentences = [f"{_named(labels)}: {' '.join(remarks)}" for remarks, labels in alike.items()]
+    """Return sentences on how each file was read."""
+    sentences = [f"{label}: {' '.join(reading.remarks)}" for label, reading in read]
     return sentences + [
         f"{label}: left out: {_named(reading.skipped)}." for label, reading in read if reading.skipped
     ]
@@ -176,8 +109,7 @@ def _named(items: Sequence[str]) -> str:
 
 _BASES: dict[Basis, str] = {
     "throughput": "their stated throughputs",
-    "epoch": "the mean times of an epoch, without the first, assuming that all epochs processed as many"
-    " samples",
+    "epoch": "the stated times of an epoch, assuming that all epochs processed as many samples",
     "training": "whole training times, assuming that all runs did the same work",
 }
 

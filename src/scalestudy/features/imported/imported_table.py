@@ -1,41 +1,182 @@
-"""Read tables (CSV, JSON) with one row per run or per epoch, and logs of one run."""
+"""Read tables (CSV, JSON) of other programs, with one row per run."""
 
 import csv
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from scalestudy.analysis.runs import Run, RunSource
-from scalestudy.config.objectives import known
-from scalestudy.features.imported.imported_columns import (
-    TIMES,
-    ImportedColumn,
-    ImportOptions,
-    find_columns,
-    join_words,
-    metric_name,
-    name_columns,
-    normalise,
-    quality_column,
-    run_of_log,
-    shown,
-)
-from scalestudy.plugins.strategies import DEFAULT
-from scalestudy.store.records import EpochOutcome, Outcome
-from scalestudy.util.errors import UserError
+from scalestudy.config.file import QualityMargin
+from scalestudy.config.objectives import Better, known
+from scalestudy.store.records import Outcome
+from scalestudy.util.errors import UserError, printable
 
-UNNAMED = "unnamed"
-"""Strategy of runs whose file states none."""
-PUBLISHED = {"time_per_epoch", "loss", "lr", "training_time", "test_time"}
-"""Columns of a published study. Its logs of TensorFlow's own strategy (`log_8.csv`) do not name it."""
+NAMES: dict[str, tuple[str, ...]] = {
+    "strategy": ("strategy",),
+    "workers": ("workers", "gpus"),
+    "seed": ("seed",),
+    "training_seconds": ("training_seconds", "training_time", "seconds"),
+    "epoch_seconds": ("epoch_seconds", "epoch_time"),
+    "throughput": ("throughput", "samples_per_second", "images_per_second"),
+    "quality": ("quality",),
+    "metric": ("metric",),
+    "better": ("better",),
+    "epochs": ("epochs",),
+    "per_worker_batch": ("per_worker_batch",),
+    "global_batch": ("global_batch",),
+    "oversubscribed": ("oversubscribed",),
+}
+"""Normalised column names of each role; the first is the documented one."""
 TEXTS = ("strategy", "metric", "better", "oversubscribed")
+COUNTS = ("workers", "epochs", "per_worker_batch", "global_batch")
+TIMES = ("training_seconds", "epoch_seconds")
+UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+"""Units of time in seconds; a name may end in one, in brackets."""
 BATCHES = ("batch_size", "batch")
 """Columns that do not say whether they mean a worker's batch or all workers'; a row is told apart by them."""
-COUNTS = ("workers", "epochs", "per_worker_batch", "global_batch")
+UNNAMED = "unnamed"
+"""Strategy of runs whose file states none."""
 LEAST, MOST = 1e-9, 1e15
 """Times and throughputs outside this range are mistakes and would overflow in ratios and squares."""
+LONGEST = 60
+_UNIT = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]")
+_SPLITS = ("val_", "validation_", "test_")
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """The user's options for reading the numbers.
+
+    Attributes:
+        columns: Column name by role, such as {"workers": "NCORES"}; takes precedence over names in the file.
+        strategy: Strategy of runs whose file does not state it.
+        workers: Number of workers of runs whose file does not state it.
+        metric: Column of the quality, or the name of the metric in the column `quality`.
+        better: Whether higher or lower quality is better, if the metric is unknown.
+        margin: Accepted loss of quality; if None, the default.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    strategy: str | None = None
+    workers: int | None = None
+    metric: str | None = None
+    better: Better | None = None
+    margin: QualityMargin | None = None
+
+
+def options_of(
+    columns: Sequence[str] = (),
+    strategy: str | None = None,
+    workers: int | None = None,
+    metric: str | None = None,
+    better: str | None = None,
+    margin: str | None = None,
+) -> ImportOptions:
+    """Return `ImportOptions` from command-line values, with `columns` such as ["workers=NCORES"].
+
+    Raises:
+        UserError: A column's role, the value of `better` or the margin is unknown.
+    """
+    pairs = {}
+    for text in columns:
+        role, _, name = text.partition("=")
+        if not name or role not in NAMES:
+            wanted = f"--column ROLE=NAME, with one of the roles {', '.join(NAMES)}"
+            raise UserError(wanted, repr(text), "Correct --column.")
+        pairs[role] = name
+    if better not in (None, "higher", "lower"):
+        raise UserError("higher or lower", repr(better), "Correct --better.")
+    try:
+        accepted = None if margin is None else QualityMargin.parse(margin if "%" in margin else float(margin))
+    except ValueError:
+        wanted = "a number above 0 in units of the metric, or a percentage"
+        raise UserError(wanted, repr(margin), "Correct --quality-margin.") from None
+    return ImportOptions(pairs, strategy, workers, metric, cast(Better | None, better), accepted)
+
+
+class ImportedColumn(NamedTuple):
+    """A column: its name in the file, and its unit in seconds."""
+
+    name: str
+    factor: float = 1.0
+
+
+def shown(text: str) -> str:
+    """Return text from a file for a message: printable, and at most `LONGEST` characters before "…"."""
+    clean = printable(text)
+    return clean if len(clean) <= LONGEST else f"{clean[:LONGEST]}…"
+
+
+def _listed(header: Sequence[str]) -> str:
+    """Return the names of columns for a message."""
+    return f"the columns {', '.join(shown(name) for name in header[:20])}"
+
+
+def _normalise(name: str) -> str:
+    """Return a name in lower case with underscores: `Time per Epoch` becomes `time_per_epoch`."""
+    return re.sub(r"[^a-z0-9.]+", "_", name.strip().lower()).strip("_")
+
+
+def _split_unit(name: str, role: str) -> tuple[str, str]:
+    """Split off the unit of a time: `Training time [min]` becomes ("training_time", "min")."""
+    with_unit = _UNIT.fullmatch(name.strip()) if role in TIMES else None
+    return (_normalise(with_unit[1]), with_unit[2].strip().lower()) if with_unit else (_normalise(name), "")
+
+
+def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, ImportedColumn]:
+    """Return the column of each role that the table has; `given` names by role take precedence.
+
+    Raises:
+        UserError: Two columns match one role, a given column is missing, or a unit is unknown.
+    """
+    for role, name in given.items():
+        if name not in header:
+            wanted = f"a column {shown(name)!r} for {role}"
+            raise UserError(wanted, _listed(header), f"Correct --column {role}=NAME.")
+    columns = {}
+    for role, names in NAMES.items():
+        free = [name for name in header if name not in given.values()]
+        fitting = [given[role]] if role in given else [n for n in free if _split_unit(n, role)[0] in names]
+        if len(fitting) > 1:
+            both = ", ".join(repr(shown(name)) for name in fitting)
+            action = f"Choose one: --column {role}={shown(fitting[0])}"
+            raise UserError(f"one column for {role}", both, action)
+        for name in fitting:
+            unit = _split_unit(name, role)[1]
+            if unit not in UNITS:
+                wanted, seen = f"a time in {', '.join(filter(None, UNITS))}", f"the column {shown(name)!r}"
+                raise UserError(wanted, seen, "Rename or convert that column.")
+            columns[role] = ImportedColumn(name, UNITS[unit])
+    return columns
+
+
+def metric_name(column: str) -> str:
+    """Return the metric in a column: `accuracy` for `val_accuracy`."""
+    name = _normalise(column)
+    return next((name.removeprefix(split) for split in _SPLITS if name.startswith(split)), name)
+
+
+def quality_column(header: Sequence[str], metric: str | None) -> str | None:
+    """Return the column of the quality: `metric`, else that of a known metric, preferably of validation.
+
+    Raises:
+        UserError: Several metrics match, or there is no column `metric`.
+    """
+    if metric is None:
+        named = [name for name in header if known(metric_name(name)).better and metric_name(name) != "loss"]
+    else:
+        named = [name for name in header if _normalise(metric) in (_normalise(name), metric_name(name))]
+        if not named:
+            raise UserError(f"a column {shown(metric)!r}", _listed(header), "Correct --metric.")
+    fitting = [name for name in named if _normalise(name).startswith(_SPLITS)] or named
+    if len(fitting) > 1:
+        action = f"Choose one: --metric {shown(fitting[0])}"
+        raise UserError("one column for the quality", _listed(fitting), action)
+    return fitting[0] if fitting else None
 
 
 class ImportedRow(NamedTuple):
@@ -92,18 +233,17 @@ def _refuse_repeated(names: Sequence[str], path: Path) -> None:
 
 
 def _json_rows(path: Path, _: list[str]) -> Iterator[ImportedRow]:
-    """Yield the rows of a JSON list of objects, or of our own table.json."""
+    """Yield the rows of a JSON list of objects."""
 
     def cells(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         _refuse_repeated([name for name, _ in pairs], path)
         return dict(pairs)
 
     try:
-        document = json.loads(path.read_bytes(), object_pairs_hook=cells)
+        rows = json.loads(path.read_bytes(), object_pairs_hook=cells)
     except (ValueError, RecursionError) as error:
         seen = f"{shown(path.name)}: {shown(str(error))}"
         raise UserError("a JSON document", seen, "Correct the file.") from error
-    rows = document.get("rows") if isinstance(document, dict) else document
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         wanted = "a JSON list of objects, one for each row"
         raise UserError(wanted, shown(path.name), "Write it in this form, or as CSV.")
@@ -112,13 +252,10 @@ def _json_rows(path: Path, _: list[str]) -> Iterator[ImportedRow]:
 
 
 _FORMS = {".csv": _csv_rows, ".json": _json_rows}
-NUMBERS = f"a file of numbers: {', '.join(_FORMS)}"
 
 
 def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
-    """Read the runs of a CSV or JSON file: one per row, or one epoch per row if there is a column `epoch`.
-
-    Rows of epochs without a column for workers are the log of one run, and the file name describes that run.
+    """Read the runs of a CSV or JSON file, one per row.
 
     Args:
         path: The file.
@@ -130,60 +267,62 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     """
     if path.suffix.lower() not in _FORMS:
         action = "Write a CSV file with the columns strategy, workers, training_seconds."
-        raise UserError(NUMBERS, f"{label}, which is none of these", action)
+        raise UserError(f"a table: {', '.join(_FORMS)}", f"{label}, which is none of these", action)
     malformed: list[str] = []
     rows = list(_FORMS[path.suffix.lower()](path, malformed))
     if not rows:
         raise UserError("a table with rows", f"none in {shown(path.name)}", "Name another file.")
-    header = list(dict.fromkeys(name for row in rows for name in row.cells))
+    header, file = list(dict.fromkeys(name for row in rows for name in row.cells)), shown(path.name)
+    if "epoch" in map(_normalise, header):
+        action = "Write one row for each run: workers, epoch_seconds (the mean of later epochs), quality."
+        raise UserError("a table with a row for each run", f"a row for each epoch in {file}", action)
     columns = find_columns(header, options.columns)
-    named = options.metric is not None and name_columns(header, options.metric)
-    if "quality" in columns and not named:
-        metric = options.metric or metric_name(columns["quality"].name)
-        if options.metric and not (known(metric).better or options.better or "better" in columns):
-            expected = f"a column {shown(metric)!r}, or a metric that is known by name, for `quality`"
-            raise UserError(
-                expected, join_words(header), "Correct --metric, or add --better higher or --better lower."
-            )
-    else:
-        quality = quality_column(header, options.metric)
-        columns |= {"quality": ImportedColumn(quality)} if quality else {}
-        metric = metric_name(quality) if quality else ""
-    timed = "epoch_seconds" in columns and columns.keys() & {"loss", "learning_rate"}
-    is_log = "workers" not in columns and bool("epoch" in columns or timed)
-    by_epoch = is_log or "epoch" in columns
+    metric, columns = _metric(header, columns, options)
     defaults: dict[str, Any] = {
         "strategy": options.strategy,
         "workers": options.workers,
         "metric": metric,
         "better": options.better,
     }
-    if is_log:
-        name = run_of_log(path, options)
-        native = DEFAULT if {normalise(column) for column in header} >= PUBLISHED else None
-        defaults |= name._asdict() | {"strategy": name.strategy or native}
-    file = shown(path.name)
-    if "workers" not in columns and defaults["workers"] is None:
+    if "workers" not in columns and options.workers is None:
         action = "Name it: --column workers=NAME, or say the number for all: --workers N."
-        raise UserError(f"a column of {file} for workers", join_words(header), action)
-    if not columns.keys() & {*TIMES, "throughput", "quality", "loss"}:
+        raise UserError(f"a column of {file} for workers", _listed(header), action)
+    if not columns.keys() & {*TIMES, "throughput", "quality"}:
         wanted = f"a column of {file} for training_seconds, throughput or quality"
-        raise UserError(wanted, join_words(header), "Name the column: --column training_seconds=NAME.")
+        raise UserError(wanted, _listed(header), "Name the column: --column training_seconds=NAME.")
     used = {column.name for column in columns.values()}
-    swept = [
-        name for name in header if name not in used and ("." in name.strip(".") or normalise(name) in BATCHES)
-    ]
+    rest = [name for name in header if name not in used and name.strip()]
+    swept = [name for name in rest if "." in name.strip(".") or _normalise(name) in BATCHES]
     parsed, skipped = _parse(rows, columns, swept, defaults)
     _sweep_batches(parsed)
     if not parsed:
         raise UserError("a row with numbers", f"none in {file}: {skipped[0]}", "Correct its rows.")
-    if by_epoch:
-        at_end = "quality" in columns and normalise(columns["quality"].name) == metric
-        runs = [_run_of_epochs(label, group, at_end) for group in _by_run(path, parsed)]
-    else:
-        runs = [_run(label, [row], row.values) for row in parsed]
-    remarks = _remarks(header, columns, swept, by_epoch)
-    return Reading(tuple(runs), tuple(remarks), (*malformed, *skipped))
+    remarks = _remarks(columns, swept, [name for name in rest if name not in swept])
+    return Reading(tuple(_run(label, row) for row in parsed), tuple(remarks), (*malformed, *skipped))
+
+
+def _metric(
+    header: Sequence[str], columns: dict[str, ImportedColumn], options: ImportOptions
+) -> tuple[str, dict[str, ImportedColumn]]:
+    """Return the name of the metric, "" without a quality, and the columns with that of the quality.
+
+    The option `metric` names a column, or what the column `quality` holds.
+
+    Raises:
+        UserError: As in `quality_column`, or the metric's direction is unknown.
+    """
+    asked = options.metric
+    is_named = asked is not None and any(_normalise(asked) in (_normalise(n), metric_name(n)) for n in header)
+    if "quality" not in columns or is_named:
+        quality = quality_column(header, asked)
+        if quality is None:
+            return "", columns
+        return metric_name(quality), columns | {"quality": ImportedColumn(quality)}
+    if asked and not (known(asked).better or options.better or "better" in columns):
+        wanted = f"a column {shown(asked)!r}, or a metric that is known by name, for `quality`"
+        action = "Correct --metric, or add --better higher or --better lower."
+        raise UserError(wanted, _listed(header), action)
+    return asked or metric_name(columns["quality"].name), columns
 
 
 def _parse(
@@ -232,10 +371,11 @@ def _value(role: str, cell: Any, factor: float) -> Any:
         if role == "better" and text not in ("higher", "lower"):
             raise ValueError(f"better is {text}, neither higher nor lower")
         return text
-    number = _number(cell)
-    if number is None:
-        raise ValueError(f"{role} is {text}, which is not a number")
-    if role in COUNTS or role in ("seed", "epoch"):
+    try:
+        number = float("nan" if isinstance(cell, bool) else cell)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{role} is {text}, which is not a number") from None
+    if role in COUNTS or role == "seed":
         if not abs(number) < 2**53 or number != int(number) or (role in COUNTS and not 0 < number < 1e12):
             raise ValueError(f"{role} is {text}, which is not a count")
         return int(number)
@@ -247,15 +387,8 @@ def _value(role: str, cell: Any, factor: float) -> Any:
     return number
 
 
-def _number(cell: Any) -> float | None:
-    try:
-        return None if isinstance(cell, bool) else float(cell)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
 def _plain(value: Any) -> Any:
-    """Return a swept value as in a study file. Our own table writes values as JSON."""
+    """Return a swept value as in a study file; cells of CSV files are numbers, true, false or texts."""
     if not isinstance(value, str):
         return value if isinstance(value, bool | int | float) or value is None else shown(str(value))
     try:
@@ -265,72 +398,24 @@ def _plain(value: Any) -> Any:
     return parsed if isinstance(parsed, bool | int | float | str) else shown(value.strip())
 
 
-def _by_run(path: Path, rows: Sequence[_Parsed]) -> list[list[_Parsed]]:
-    """Group rows of epochs by run."""
-    groups: dict[str, list[_Parsed]] = defaultdict(list)
-    for row in rows:
-        identity = [row.values.get(role) for role in ("strategy", "workers", "seed")]
-        groups[json.dumps([*identity, row.swept], sort_keys=True)].append(row)
-    for group in groups.values():
-        epochs = [row.values["epoch"] for row in group if "epoch" in row.values]
-        if len(set(epochs)) < len(epochs):
-            action = "Tell runs apart by a column `seed`, or write a file for each."
-            raise UserError(
-                f"each epoch of a run once in {shown(path.name)}", "an epoch that occurs twice", action
-            )
-    return list(groups.values())
-
-
-def _run_of_epochs(label: str, rows: Sequence[_Parsed], at_end: bool) -> Run:
-    """Build a run from its epochs. With `at_end`, a quality that is equal in all rows is the final one."""
-    last = rows[-1].values
-    metric = last["metric"]
-    constant = at_end and len(rows) > 1 and len({row.values.get("quality") for row in rows}) == 1
-    epochs: list[EpochOutcome] = []
-    elapsed: float | None = 0.0
-    for number, row in enumerate(rows, start=1):
-        values = row.values
-        seconds = values.get("epoch_seconds")
-        elapsed = None if elapsed is None or seconds is None else elapsed + seconds
-        validation = {"loss": values["validation_loss"]} if "validation_loss" in values else {}
-        if metric and "quality" in values and not constant:
-            validation[metric] = values["quality"]
-        epochs.append(
-            EpochOutcome(
-                epoch=number,
-                learning_rate=values.get("learning_rate"),
-                loss=values.get("loss"),
-                train_seconds=seconds,
-                elapsed_training_seconds=elapsed,
-                validation=validation,
-            )
-        )
-    facts = last | {"training_seconds": last.get("training_seconds", elapsed), "epochs": len(rows)}
-    facts.pop("epoch_seconds", None)  # each epoch has its own
-    return _run(label, rows, facts, tuple(epochs))
-
-
-def _run(
-    label: str, rows: Sequence[_Parsed], values: Mapping[str, Any], epochs: tuple[EpochOutcome, ...] = ()
-) -> Run:
-    """Build a run from these rows; `values` holds its values by role."""
-    first, last = rows[0].line, rows[-1].line
-    source = RunSource(label, None if first is None or last is None else (first, last))
+def _run(label: str, row: _Parsed) -> Run:
+    """Build the run of a row."""
+    values = row.values
+    source = RunSource(label, None if row.line is None else (row.line, row.line))
     workers, seed, strategy = values["workers"], values.get("seed"), values.get("strategy") or UNNAMED
     name = f"{strategy}-w{workers}{'' if seed is None else f'-s{seed}'} ({source})"
     per_worker, batch = values.get("per_worker_batch"), values.get("global_batch")
     if per_worker is None and batch and batch % workers == 0:
         per_worker = batch // workers
-    batch = batch or (per_worker * workers if per_worker else None)
     outcome = Outcome(
-        name=name if source.lines else f"{name} #{rows[0].number}",
+        name=name if source.lines else f"{name} #{row.number}",
         strategy=strategy,
         implementation=strategy,
         workers=workers,
         seed=seed,
-        swept=rows[0].swept,
+        swept=row.swept,
         per_worker_batch=per_worker,
-        global_batch=batch,
+        global_batch=batch or (per_worker * workers if per_worker else None),
         epochs=values.get("epochs"),
         throughput=values.get("throughput"),
         training_seconds=values.get("training_seconds"),
@@ -339,27 +424,20 @@ def _run(
         quality=values.get("quality"),
         oversubscribed=values.get("oversubscribed"),
     )
-    return Run(outcome, epochs, source=source, epoch_seconds=values.get("epoch_seconds"))
+    return Run(outcome, source=source, epoch_seconds=values.get("epoch_seconds"))
 
 
 def _remarks(
-    header: Sequence[str],
-    columns: Mapping[str, ImportedColumn],
-    swept: Sequence[str],
-    by_epoch: bool,
-) -> list[str]:
+    columns: Mapping[str, ImportedColumn], swept: Sequence[str], unused: Sequence[str]
+) -> Iterator[str]:
+    """Yield sentences on how the columns were understood."""
     parts = [
         f"{role} from {shown(column.name)}"
         + (" (in seconds)" if role in TIMES and column.factor == 1 else "")
         for role, column in columns.items()
     ]
-    remarks = [f"A row is {'an epoch' if by_epoch else 'a run'}: {', '.join(parts)}."]
+    yield f"A row is a run: {', '.join(parts)}."
     if swept:
-        remarks.append(f"Swept: {', '.join(shown(name) for name in swept)}.")
-    used = {column.name for column in columns.values()}
-    unused = [name for name in header if name not in used and name not in swept and name.strip()]
+        yield f"Swept: {', '.join(map(shown, swept))}."
     if unused:
-        remarks.append(f"Not used: {', '.join(shown(name) for name in unused[:12])}.")
-    if by_epoch and not columns.keys() & set(TIMES):
-        remarks.append("No column has times, so there is no speed-up.")
-    return remarks
+        yield f"Not used: {', '.join(map(shown, unused[:12]))}."
