@@ -197,7 +197,7 @@ def strategies() -> str:
     from scalestudy.plugins.engines import REGISTRY as ENGINES
 
     lines = []
-    for name in ENGINES.built_in():
+    for name in ENGINES.names():
         engine = ENGINES.get(name)
         if not engine.strategies:
             continue

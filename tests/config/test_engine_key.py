@@ -35,7 +35,7 @@ def other():
         rows = {row.name: row for row in OTHERS}
         for registry, items in ((strategies.REGISTRY, rows), (engines.REGISTRY, {"other": Other()})):
             for name, item in items.items():
-                patch.setitem(registry._built_in, name, "")
+                patch.setitem(registry._table, name, "")
                 patch.setitem(registry._loaded, name, item)
         yield
 

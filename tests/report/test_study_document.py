@@ -182,7 +182,7 @@ def test_markdown_marks_the_advised_row_and_leaves_out_what_a_page_alone_shows(d
     assert "Runs: 1 failed" not in text and "Advised workers" not in text
 
 
-@pytest.mark.parametrize("name", sorted(set(FORMATS.built_in()) - {"html", "markdown"}))
+@pytest.mark.parametrize("name", sorted(set(FORMATS.names()) - {"html", "markdown"}))
 def test_every_format_renders_to_text(findings, name):
     content = FORMATS.get(name).render(findings, Medium(width=120))
     assert "horovod" in content and "\x1b[" not in content and content.endswith("\n")

@@ -64,7 +64,7 @@ StrategyWord = Annotated[str, OneOf(list_names)]
 """A strategy as named in a study file: "single" is a strategy of each engine."""
 Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work; "native" is not, since it stands for one of several."""
-LayoutName = Annotated[str, OneOf(lambda: [*LAYOUTS, *Registry("scalestudy.layouts").names()])]
+LayoutName = Annotated[str, OneOf(lambda: LAYOUTS)]
 """Name of a layout of folders."""
 Order = Literal["blocks", "rows"]
 """Order of runs: a block of all rows for each seed, or all seeds of a row before the next row."""

@@ -190,7 +190,7 @@ Step = Moved | UnrecordedFailure | Submitted | Note
 
 
 class Launcher(Protocol):
-    """Starts the workers of points. Registered by name in the entry point group "scalestudy.launchers".
+    """Starts the workers of points. `built_in.py` names them.
 
     Attributes:
         title: Name shown to users, such as "Slurm".

@@ -1,7 +1,4 @@
-"""The engines: what is known about each without importing its framework, for example on a login node.
-
-A package adds an engine by an entry point in the group "scalestudy.engines" that names an `EngineTraits`.
-"""
+"""The engines: what is known about each without importing its framework, for example on a login node."""
 
 import os
 from collections.abc import Collection, Iterable, Mapping

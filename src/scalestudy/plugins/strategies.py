@@ -1,7 +1,4 @@
-"""The strategies of all engines (`EngineTraits.strategies`), described without importing a framework.
-
-A package adds a strategy to an engine by an entry point in the group "scalestudy.strategies".
-"""
+"""The strategies of all engines (`EngineTraits.strategies`), described without importing a framework."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -153,7 +150,7 @@ def list_names() -> list[str]:
 
 
 def of_engine(engine: str) -> list[Traits]:
-    """The strategies of an engine from any package, in the order in which they are shown."""
+    """The strategies of an engine, in the order in which they are shown."""
     return [row for row in REGISTRY.items() if row.engine == engine]
 
 

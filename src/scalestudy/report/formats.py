@@ -1,7 +1,4 @@
-"""The formats and the further sections of a report, which other packages can add; the formats for programs.
-
-A package adds a format by an entry point in the group "scalestudy.formats" that names a `Format`.
-"""
+"""The formats and the further sections of a report; the formats for programs."""
 
 import csv
 import json

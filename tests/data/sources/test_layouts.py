@@ -46,7 +46,7 @@ def test_splits_of_two_layouts(mask_folder, class_folder, refused):
 
 
 def test_every_layout_that_is_recognised_can_be_said():
-    assert set(SAID) == {layout.name for layout in LAYOUTS.items() if not layout.keys}
+    assert set(SAID) == {layout.name for layout in LAYOUTS if not layout.keys}
 
 
 FOLDERS = ["images", "masks", "train", "val", "test", "train_images", "train_masks", "gt", "cat", "dog", "p1"]

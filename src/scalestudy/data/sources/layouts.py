@@ -23,10 +23,8 @@ from scalestudy.data.sources.listing import Layout, ListedSample, Listing, Scan
 from scalestudy.data.sources.pairs import PAIRS, PATTERNS, SUFFIXES, patterns
 from scalestudy.data.sources.source import COLUMNS, refuse_alike, refuse_unused
 from scalestudy.util.errors import UserError
-from scalestudy.util.registry import Registry
 
-_OURS = (PATTERNS, LABELS, TABLE, PAIRS, SUFFIXES, CLASSES)
-LAYOUTS: Registry[Layout] = Registry("scalestudy.layouts", lambda: {layout.name: layout for layout in _OURS})
+LAYOUTS = (PATTERNS, LABELS, TABLE, PAIRS, SUFFIXES, CLASSES)
 """All layouts, selected by keys, by a file beside the images, or by names of folders."""
 _SPLITS = ("", *SPLITS)
 NAMES_OF_CLASSES = ("class_names.txt", "classes.txt")
@@ -67,12 +65,11 @@ def list_folder(root: Path, data: DataSettings) -> Listing:
 def _layout(scan: Scan) -> Layout:
     """Return the layout that [data] selects, else the only one that fits."""
     data = scan.data
-    for layout in LAYOUTS.items():
+    for layout in LAYOUTS:
         asked = any(getattr(data, key) is not None for key in layout.keys)
         if layout.name == data.layout or (data.layout is None and asked):
             return layout
-    theirs = [layout for layout in LAYOUTS.items() if layout not in _OURS]
-    fitting = [layout for layout in (TABLE, *theirs) if layout.fits(scan)]
+    fitting = [TABLE] if TABLE.fits(scan) else []
     try:
         structure = next((layout for layout in (PAIRS, SUFFIXES, CLASSES) if layout.fits(scan)), None)
     except UserError:

@@ -1,1 +1,0 @@
-"""A package by another author."""
