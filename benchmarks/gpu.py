@@ -52,7 +52,6 @@ deterministic = false
 [launch]
 device = "{device}"
 [sweep]
-engine = "{engine}"
 strategy = [{strategies}]
 workers = [{workers}]
 seed = [0]
@@ -203,7 +202,6 @@ def programs(
                     source=source,
                     epochs=model.epochs,
                     batch=model.batch,
-                    engine=engine,
                     precision=precision,
                     device=options.device,
                     workers=", ".join(map(str, workers)),

@@ -158,11 +158,8 @@ def study_file() -> str:
 
     top = Study.model_json_schema()
     lines = ["## Top of the file { #top }", ""]
-    for name in ("task", "name", "engine", "quality_margin", "indifference_zone"):
+    for name in ("task", "name", "quality_margin", "indifference_zone"):
         schema = top["properties"][name]
-        if name == "engine":
-            one = _wanted(SweptValue.model_json_schema()["properties"]["engine"])
-            schema = {"wanted": f"{one}, or a list of them", "description": schema["description"]}
         if name == "quality_margin":
             schema = {"wanted": 'a number, or a percentage as "2 %"', **_said(schema)}
         lines += _key("top", name, schema, required=name == "task")
@@ -172,7 +169,7 @@ def study_file() -> str:
         if name in inside:
             wanted = "a list, each " + _wanted(schema)
             lines += _key("sweep", name, {"wanted": wanted, **_said(inside[name])}, required=False)
-    assert set(SWEEP_KEYS) == {*inside, "engine"} - {"other"}
+    assert set(SWEEP_KEYS) == {*inside} - {"other"}
     for section, model in SECTIONS.items():
         lines += [f"## [{section}] {{ #{section} }}", "", prose(_doc(model)), ""]
         lines += _keys(section, model)
@@ -201,16 +198,15 @@ def strategies() -> str:
         engine = ENGINES.get(name)
         if not engine.strategies:
             continue
-        lines += [f"## {engine.label} {{ #{name} }}", "", f'`engine = "{name}"`', ""]
+        lines += [f"## {engine.label} {{ #{name} }}", ""]
         lines += [
             "| Strategy | What it is | Processes | Several nodes | Gradients summed by |",
             "|-|-|-|-|-|",
         ]
         for row in engine.strategies:
-            word = f" (or `{row.common_name}`)" if row.common_name not in ("", row.name) else ""
             processes = "–" if row.stands_for else "one" if row.one_process else "one per worker"
             lines.append(
-                f"| `{row.name}`{word} | {prose(row.summary)} | {processes} | "
+                f"| `{row.name}` | {prose(row.summary)} | {processes} | "
                 f"{'yes' if row.spans_nodes else 'no'} | {prose(row.summed_by) or '–'} |"
             )
         lines += [

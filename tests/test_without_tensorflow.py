@@ -23,7 +23,6 @@ BUILT_IN["scalestudy.engines"]["linear"] = "linear:TRAITS"
 """
 STUDY = """
 task = "cnn"
-engine = "linear"
 [data]
 source = "rows.npz"
 cache = "cache"
@@ -33,6 +32,7 @@ batch_size = 6
 optimizer = "momentum"
 learning_rate = 0.1
 [sweep]
+strategy = "rows"
 workers = [1, 2]
 seed = [0, 1]
 """
@@ -103,14 +103,9 @@ def test_its_report_holds_rows_against_one_worker_of_the_same_engine(scalestudy,
     assert [row["verdict"] != "no-reference" for row in record["quality"]] == [True, True]
 
 
-def test_a_strategy_of_another_engine_is_refused_with_the_engine_that_has_it(scalestudy, tmp_path):
-    (tmp_path / "study.toml").write_text(STUDY + 'strategy = "multiworker"\n')
-    assert 'engine = "tensorflow"' in scalestudy(tmp_path, "run", "study.toml", code=2)[1]
-
-
 def test_a_study_of_tensorflow_is_refused_where_there_is_none(scalestudy, tmp_path):
     np.savez(tmp_path / "rows.npz", x_train=np.zeros((60, 3, 4), "uint8"), y_train=np.arange(60) % 3)
-    (tmp_path / "study.toml").write_text(STUDY.replace('"linear"', '"tensorflow"'))
+    (tmp_path / "study.toml").write_text(STUDY.replace('"rows"', '"native"'))
     assert "pip install" in scalestudy(tmp_path, "run", "study.toml", code=2)[1]
 
 

@@ -83,7 +83,7 @@ def test_the_model_of_a_study_is_built_for_each_of_its_engines(call, weighty: Pa
     )
     for engine in (TensorFlowTraits, TorchTraits):
         monkeypatch.setattr(engine, "missing_software", lambda self: None)
-    text = weighty.read_text().replace("workers = [1, 2]", 'engine = ["tensorflow", "torch"]\nworkers = 1')
+    text = weighty.read_text().replace("workers = [1, 2]", 'strategy = ["native", "ddp"]\nworkers = 1')
     weighty.write_text(text)
     code, _, err = call("data", "prepare", weighty)
     assert code == 0, err

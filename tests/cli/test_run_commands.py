@@ -436,12 +436,9 @@ def test_an_unknown_option_is_refused_with_a_suggestion(arguments: list[str], me
         option_values(arguments)
 
 
-def test_an_engine_is_named_beside_its_strategy() -> None:
-    sweep = {"engine": "tensorflow", "strategy": "native", "workers": 2, "seed": 0}
-    study = one_point_study("cnn", "indents:40", sweep, {})
-    assert (study.name, study.engine, study.sweep.strategy) == ("cnn-native-w2", ("tensorflow",), ("native",))
-    with pytest.raises(UserError, match="engine"):
-        one_point_study("cnn", "indents:40", sweep | {"engine": "tensorflaw"}, {})
+@pytest.mark.parametrize(("task", "name"), [("cnn", "cnn-native-w2"), ("torch_cnn", "torch_cnn-ddp-w2")])
+def test_without_a_strategy_one_point_is_trained_by_the_own_way_of_its_engine(task: str, name: str) -> None:
+    assert one_point_study(task, "indents:40", {"workers": 2, "seed": 0}, {}).name == name
 
 
 def test_one_run_needs_no_study_file(call, study: Path, launcher, monkeypatch: pytest.MonkeyPatch) -> None:

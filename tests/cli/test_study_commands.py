@@ -41,15 +41,15 @@ def test_init_refuses_an_unknown_task_and_writes_nothing(call, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "engine"), [("", ()), ("engine = 'torch'\n", ("torch",)), ("import torch\n", ("torch",))]
+    ("text", "swept"), [("", ()), ("engine = 'torch'\n", ("ddp",)), ("import torch\n", ("ddp",))]
 )
-def test_init_takes_a_task_file_beside_the_study_with_its_engine(call, tmp_path: Path, text, engine) -> None:
+def test_init_takes_a_task_file_beside_the_study_with_its_engine(call, tmp_path: Path, text, swept) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "mine.py").write_text(text)
     assert call("init", tmp_path / "deep" / "study.toml", "--task", "mine.py")[0] == 0
     study = load_study(tmp_path / "deep" / "study.toml")
     assert study.task == str((tmp_path / "deep" / "mine.py").resolve())
-    assert set(engine) <= set(study.engine)
+    assert set(swept) <= set(study.sweep.strategy)
 
 
 def test_status_shows_the_state_of_every_point_from_the_files_alone(call, folder) -> None:

@@ -64,7 +64,6 @@ def first_study(
         "# What is trained: a name, or the path of your own Python file.",
         f"# Names: {', '.join([*TASKS.names(), f'{PREFIX}EfficientNetV2B0'])}",
         toml_line("task", task),
-        *([toml_line("engine", engine)] if engine != DEFAULT else []),
         "",
         "[data]",
         f"{toml_line('source', source)}  # `scalestudy data show FILE` says what it holds"
@@ -144,8 +143,8 @@ def one_point_study(
 ) -> Study:
     """Make a study with a single point; paths are relative to the working folder.
 
-    `sweep` has one `strategy`, `workers` and `seed`, and an `engine` unless the strategy's is meant. If
-    `source` is None, the task's own is used.
+    `sweep` has one `workers` and `seed`, and one `strategy` unless the own way of the task's engine is meant.
+    If `source` is None, the task's own is used.
 
     Raises:
         UserError: A key does not accept its value.

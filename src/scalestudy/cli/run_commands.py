@@ -221,8 +221,10 @@ def train(
         str | None,
         option("Data: a folder, an .npz file, indents, indents:COUNT or digits.", default="the task's own"),
     ] = None,
-    engine: Annotated[str | None, option("Engine: tensorflow, torch, …", default="the strategy's")] = None,
-    strategy: StrategyOption = DEFAULT,
+    strategy: Annotated[
+        str | None,
+        option("Strategy: native, horovod, ddp, virtual, …", default="the own way of the task's engine"),
+    ] = None,
     workers: WorkersOption = 1,
     seed: Annotated[int, option("Seed of initial weights, order of samples and dropout.")] = 0,
     folder: Annotated[
@@ -245,8 +247,7 @@ def train(
             out().print(line, markup=False)
         return
     settings = option_values(context.args)
-    sweep = {"strategy": strategy, "workers": workers, "seed": seed}
-    sweep |= {"engine": engine} if engine else {}
+    sweep = {"workers": workers, "seed": seed} | ({"strategy": strategy} if strategy else {})
     study = one_point_study(task, data, sweep, settings)
     target = folder or Path("studies") / study.name
     command = shlex.join(["scalestudy", *sys.argv[1:]])

@@ -6,13 +6,12 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
+from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr, model_validator
 
 from scalestudy.config.catalog import TaskDefaults, task_defaults
 from scalestudy.config.keys import SECTIONS
 from scalestudy.config.settings import (
     DataSettings,
-    EngineName,
     LaunchSettings,
     Seed,
     Strategy,
@@ -21,7 +20,6 @@ from scalestudy.config.settings import (
     Workers,
 )
 from scalestudy.config.toml_text import KeyLines, toml_line
-from scalestudy.plugins.engines import DEFAULT as DEFAULT_ENGINE
 from scalestudy.plugins.strategies import DEFAULT
 
 LARGEST_MARGIN = 1e12
@@ -75,8 +73,9 @@ class SweepSettings(StrictModel):
     """
 
     strategy: tuple[Strategy, ...] = (DEFAULT,)
-    """How workers combine their gradients. "native" is the engine's own way: in TensorFlow "single" for one
-    worker, "mirrored" on one node, "multiworker" across nodes. `scalestudy check --strategies` lists all."""
+    """How workers combine their gradients; each strategy belongs to an engine. "native" is TensorFlow's own
+    way: "single" for one worker, "mirrored" on one node, "multiworker" across nodes; "ddp" is PyTorch's. By
+    default, the own way of the engine that computes the task. `scalestudy check --strategies` lists all."""
     workers: tuple[Workers, ...] = (1, 2)
     """Numbers of workers."""
     seed: tuple[Seed, ...] = (0, 1, 2)
@@ -101,9 +100,6 @@ class Study(StrictModel):
     task: str
     """What is trained: a built-in task such as "unet" or "cnn", a model of Keras ("keras:EfficientNetV2B0"),
     or the path of your own Python file."""
-    engine: tuple[EngineName, ...] = (DEFAULT_ENGINE,)
-    """The framework; a list compares several. "native", "single" and "virtual" are then strategies of each of
-    them. By default, each strategy uses the engine that it belongs to."""
     quality_margin: Annotated[
         QualityMargin | None, BeforeValidator(_margin), PlainSerializer(lambda margin: margin and margin.key)
     ] = Field(default=None, examples=[0.01, "2 %"])
@@ -117,6 +113,12 @@ class Study(StrictModel):
     sweep: SweepSettings = SweepSettings()
     launch: LaunchSettings = LaunchSettings()
     _place: KeyLines = PrivateAttr(default_factory=KeyLines)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_removed(cls, stored: Any) -> Any:
+        """Leave out `engine`, which version 0.1.0 stored with a study: its strategies tell."""
+        return {key: stored[key] for key in stored if key != "engine"} if isinstance(stored, dict) else stored
 
     @property
     def place(self) -> KeyLines:

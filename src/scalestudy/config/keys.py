@@ -12,15 +12,13 @@ from pydantic import ValidationError
 from scalestudy.config.formula import WrongFormula, WrongValue, suggestion
 from scalestudy.config.settings import (
     DataSettings,
-    EngineName,
     LaunchSettings,
     Seed,
-    StrategyWord,
+    Strategy,
     StrictModel,
     TrainSettings,
     Workers,
 )
-from scalestudy.plugins.engines import DEFAULT as DEFAULT_ENGINE
 from scalestudy.plugins.strategies import DEFAULT
 
 __all__ = ["WrongValue", "suggestion"]
@@ -29,8 +27,7 @@ __all__ = ["WrongValue", "suggestion"]
 class SweptValue(StrictModel):
     """One value of each list that belongs to [sweep] itself."""
 
-    engine: EngineName = DEFAULT_ENGINE
-    strategy: StrategyWord = DEFAULT
+    strategy: Strategy = DEFAULT
     workers: Workers = 1
     seed: Seed = 0
 
@@ -42,7 +39,7 @@ SECTIONS: dict[str, type[StrictModel]] = {
 }
 _MODELS = SECTIONS | {"sweep": SweptValue}
 SWEEP_KEYS = tuple(SweptValue.model_fields)
-TOP_KEYS = ("task", "name", "engine", "quality_margin", "indifference_zone", *SECTIONS, "sweep")
+TOP_KEYS = ("task", "name", "quality_margin", "indifference_zone", *SECTIONS, "sweep")
 _SITE_KEYS = """
     partition account bill qos constraint gpus_per_node cpus_per_node exclusive memory_per_node
     tasks_per_node gpu_request time_limit large_jobs signal_lead requeue_limit modules module_purge

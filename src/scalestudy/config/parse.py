@@ -18,15 +18,8 @@ from scalestudy.config.catalog import (
 )
 from scalestudy.config.file import FEWER, INDIFFERENCE_ZONE, MOST_POINTS, QualityMargin, Study
 from scalestudy.config.toml_text import KeyLines, read_text, toml_table
-from scalestudy.plugins.engines import (
-    DEFAULT,
-    engine_names,
-    engine_of_imports,
-    engine_traits,
-    find_engines,
-    label_of,
-)
-from scalestudy.plugins.strategies import Traits, named, of_engine, swept_names, traits
+from scalestudy.plugins.engines import DEFAULT, engine_of_imports, engine_traits, find_engines, label_of
+from scalestudy.plugins.strategies import of_engine, traits
 from scalestudy.util.errors import UserError
 
 _INIT = "docs/reference/study-file.md lists every key with its default."
@@ -80,18 +73,14 @@ class _Parser:
             if key in sections[section]:
                 expected = f"{key} under [{section}] or under [sweep]"
                 self._wrong(expected, "it under both", f"sweep.{key}", "Keep one of the two.", literal=True)
-        engines = self._engines(table, sweep.pop("engine", None))
         brought = task_defaults(self._task(table))
-        engines = self._engines_of(brought, engines, sweep.get("strategy") or [])
-        strategies = self._strategies(sweep.get("strategy"), engines)
+        sweep["strategy"] = self._strategies(brought, sweep.get("strategy"))
         top = {
             "name": self._name(table),
             "task": brought.task,
-            "engine": list(dict.fromkeys(traits(name).engine for name in strategies)),
             "quality_margin": self._margin(table),
             "indifference_zone": self._zone(table),
         }
-        sweep["strategy"] = strategies
         return Study.model_validate({**top, "sweep": sweep, **sections}).placed(self.place, brought)
 
     def _table(self, table: dict[str, Any], name: str) -> dict[str, Any]:
@@ -206,45 +195,30 @@ class _Parser:
             self._wrong("the file of the task", f"{file}, which does not exist", "task", action, literal=True)
         return str(file)
 
-    def _engines(self, table: dict[str, Any], swept: list[str] | None) -> list[str]:
-        """The engines that the file names at its top or in [sweep]; empty if the strategies decide."""
-        if "engine" not in table:
-            return swept or []
-        if swept:
-            expected = "engine at the top of the file or under [sweep]"
-            self._wrong(expected, "it at both", "sweep.engine", "Keep one of the two.", literal=True)
-        return self._list("sweep.engine", table["engine"], "engine")
-
-    def _engines_of(self, brought: TaskDefaults, engines: list[str], words: list[str]) -> list[str]:
-        """Check `engines` against the task; if empty, return the engine that the task needs, if any.
+    def _strategies(self, brought: TaskDefaults, given: list[str] | None) -> list[str]:
+        """The swept strategies; by default, the own way of the engine that computes the task.
 
         A task file that names no engine needs the one whose modules it imports.
         """
-        task, needed, others = brought.task, brought.engine, "another task"
-        if needed is None:
-            found = find_engines(brought.file)
-            needed = engine_of_imports(found, {})
-            if not engines:
-                self._refuse_two_engines(task, found, words)
-            if engines or needed == DEFAULT:
-                return engines
-            others = f'write engine = "{DEFAULT}" if its models are Keras\'s'
-        label = engine_traits(needed).label
-        for engine in engines:
-            if engine != needed:
-                action = f'Write engine = "{needed}", or take another task.'
-                self._wrong(f"the engine of the task {task}: {label}", engine, "engine", action)
-        choices = ", ".join(map(_names, of_engine(needed)))
-        for word in words:
-            if not named(word, [needed]):
-                expected = f"strategies of {label}, whose models the task {task} trains: {choices}"
-                self._wrong(expected, word, "sweep.strategy", f"Take one of these, or {others}.")
-        return [needed]
+        found = find_engines(brought.file)
+        needed = brought.engine or engine_of_imports(found, {})
+        if given is None:
+            if brought.engine is None and len(found) > 1:
+                self._refuse_two_engines(brought.task, found)
+            return [engine_traits(needed).default_strategy]
+        if brought.engine is None and needed == DEFAULT:  # Keras models, which every engine computes
+            return given
+        choices = ", ".join(row.name for row in of_engine(needed))
+        for name in given:
+            if traits(name).engine != needed:
+                of = f"{label_of(needed)}, which computes the task {brought.task}"
+                action = "Take one of these, or another task."
+                if brought.engine is None:
+                    action = f'Take one of these, or write engine = "{DEFAULT}" in a task file for Keras.'
+                self._wrong(f"strategies of {of}: {choices}", name, "sweep.strategy", action)
+        return given
 
-    def _refuse_two_engines(self, task: str, found: list[str], words: list[str]) -> None:
-        """Refuse a task file that imports several engines, unless strategies tell which computes it."""
-        if len(found) < 2 or (words and all(len(named(word, found)) == 1 for word in words)):
-            return
+    def _refuse_two_engines(self, task: str, found: list[str]) -> NoReturn:
         choices = " or ".join(f'engine = "{name}"' for name in found)
         *first, last = found
         self._wrong(
@@ -255,29 +229,6 @@ class _Parser:
             f' engine = "{first[0]}".',
             literal=True,
         )
-
-    def _strategies(self, words: list[str] | None, engines: list[str]) -> list[str]:
-        """The strategies that `words` stand for, without repeats, one engine after another."""
-        words = words or [engine_traits(engine).default_strategy for engine in engines or [DEFAULT]]
-        if not engines:
-            for word in set(words) - set(swept_names()):
-                known = [engine for engine in engine_names() if named(word, [engine])]
-                action = f'Write engine = "{known[0]}".'
-                self._wrong("an engine for a strategy that engines share", word, "sweep.strategy", action)
-            return words
-        meant = [named(word, engines) for word in words]
-        choices = "; ".join(f"{engine} has {', '.join(map(_names, of_engine(engine)))}" for engine in engines)
-        for word, strategies in zip(words, meant, strict=True):
-            if not strategies:
-                others = [engine for engine in engine_names() if named(word, [engine])]
-                action = f'Take one of these, write engine = "{others[0]}", or remove engine.'
-                self._wrong(f"a strategy of the engine ({choices})", word, "sweep.strategy", action)
-        for engine in engines:
-            if not any(engine in strategies for strategies in meant):
-                action = f'Add one of these, or take "{engine}" out of engine.'
-                self._wrong(f"a strategy of each engine ({choices})", words, "sweep.strategy", action)
-        found = [strategies.get(engine) for engine in engines for strategies in meant]
-        return list(dict.fromkeys(filter(None, found)))
 
     def _margin(self, table: dict[str, Any]) -> QualityMargin | None:
         key = "quality_margin"
@@ -327,11 +278,6 @@ def _is_value(name: str, given: Any) -> bool:
     except keys.WrongValue:
         return False
     return True
-
-
-def _names(row: Traits) -> str:
-    """Names of a strategy in a study file that names its engine."""
-    return row.name if row.common_name in ("", row.name) else f'{row.name} (or "{row.common_name}")'
 
 
 def _did_you_mean(word: Any, known: list[str], otherwise: str) -> str:

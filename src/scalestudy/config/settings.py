@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema, core_schema
 from scalestudy.config.formula import checked_augmentation
 from scalestudy.config.objectives import check_loss, check_metrics
 from scalestudy.plugins.engines import engine_names
-from scalestudy.plugins.strategies import list_names, swept_names, working_names
+from scalestudy.plugins.strategies import swept_names, working_names
 from scalestudy.util.registry import Registry
 from scalestudy.util.units import bytes_of
 
@@ -60,8 +60,6 @@ EngineName = Annotated[str, OneOf(engine_names)]
 """Name of an engine."""
 Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy of a point."""
-StrategyWord = Annotated[str, OneOf(list_names)]
-"""A strategy as named in a study file: "single" is a strategy of each engine."""
 Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work; "native" is not, since it stands for one of several."""
 LayoutName = Annotated[str, OneOf(lambda: LAYOUTS)]

@@ -1,6 +1,5 @@
 """The strategies of all engines (`EngineTraits.strategies`), described without importing a framework."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -57,7 +56,6 @@ class Traits:
         join: "module:function" that joins the other workers; "" if other strategies do the work.
         aliases: Its names in files of other tools, in lower case.
         mark: Colour ("#RRGGBB") and shape (as named in Vega-Lite) of its points in figures.
-        common_name: A further name, shared by engines, in study files that name the engine.
     """
 
     name: str
@@ -83,7 +81,6 @@ class Traits:
     join: str = ""
     aliases: tuple[str, ...] = ()
     mark: tuple[str, str] | None = None
-    common_name: str = ""
 
     @property
     def one_process(self) -> bool:
@@ -143,26 +140,9 @@ def swept_names() -> list[str]:
     return REGISTRY.names()
 
 
-def list_names() -> list[str]:
-    """All words for strategies in a study file: names, then common names that are not also names."""
-    rows = REGISTRY.items()
-    return list(filter(None, dict.fromkeys([row.name for row in rows] + [row.common_name for row in rows])))
-
-
 def of_engine(engine: str) -> list[Traits]:
     """The strategies of an engine, in the order in which they are shown."""
     return [row for row in REGISTRY.items() if row.engine == engine]
-
-
-def named(word: str, engines: Iterable[str]) -> dict[str, str]:
-    """The strategy that a word of a study file means, by engine, for each engine that knows the word."""
-    found = {}
-    for engine in engines:
-        rows = of_engine(engine)
-        names = {row.common_name: row.name for row in reversed(rows)} | {row.name: row.name for row in rows}
-        if word in names:
-            found[engine] = names[word]
-    return found
 
 
 def working_names() -> list[str]:

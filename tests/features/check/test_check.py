@@ -118,7 +118,7 @@ def test_a_strategy_brings_its_library(monkeypatch):
 
 
 def test_one_engine_of_a_study_is_checked_in_the_environment_that_it_names(tmp_path, monkeypatch):
-    text = 'engine = ["tensorflow", "torch"]\n[launch]\nenvironments = { torch = "x" }\n[sweep]\nseed = 0\n'
+    text = '[launch]\nenvironments = { torch = "x" }\n[sweep]\nstrategy = ["native", "ddp"]\nseed = 0\n'
     (tmp_path / "study.toml").write_text(f'task = "cnn"\n{text}')
     asked, (notes, _, listeners) = [], telling()
 

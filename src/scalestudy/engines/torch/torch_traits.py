@@ -36,7 +36,6 @@ DDP = Traits(
     mark=("#33DDFF", "triangle-right"),
     xla=False,
     summed_by="torch.distributed: Gloo or NCCL",
-    common_name="native",
 )
 TORCH_SINGLE = Traits(
     "torch-single",
@@ -48,7 +47,6 @@ TORCH_SINGLE = Traits(
     mark=("#552200", STAR),
     xla=False,
     accumulates=True,
-    common_name="single",
 )
 TORCH_VIRTUAL = Traits(
     "torch-virtual",
@@ -59,7 +57,6 @@ TORCH_VIRTUAL = Traits(
     mark=("#442255", X),
     xla=False,
     accumulates=True,
-    common_name="virtual",
 )
 
 

@@ -25,7 +25,7 @@ from scalestudy.config.file import SweepSettings, study_toml
 from scalestudy.config.objectives import gain
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
 from scalestudy.launch.launcher import Options
-from scalestudy.plugins.strategies import named, of_engine
+from scalestudy.plugins.strategies import of_engine, traits
 from scalestudy.training.rates import peak_rate
 from scalestudy.util.errors import RunError, UserError
 
@@ -183,11 +183,11 @@ def plan(request: Request, workers: Sequence[int], trials: int, strategy: str | 
             global batch, so that every number of workers makes the same updates.
     """
     study = request.study
-    strategy = strategy or next(row.name for row in of_engine(study.engine[0]) if not row.timed)
-    strategies = named(strategy, study.engine)
-    if not strategies:
+    engine = traits(study.sweep.strategy[0]).engine
+    strategy = strategy or next(row.name for row in of_engine(engine) if not row.timed)
+    if strategy not in {row.name for row in of_engine(engine)}:
         action = "Choose one with --strategy; without it, one device computes all workers."
-        raise UserError(f"a strategy of {study.engine[0]}", strategy, action)
+        raise UserError(f"a strategy of {engine}", strategy, action)
     if other := sorted(study.sweep.other.keys() - {*SEARCHED}):
         action = f"Set it under [{other[0].split('.')[0]}], and search a recipe for each value."
         raise UserError("a study that sweeps nothing besides strategy, workers and seed", other[0], action)
@@ -195,7 +195,7 @@ def plan(request: Request, workers: Sequence[int], trials: int, strategy: str | 
         action = 'Set batch = "per-worker"; the recipe of one worker holds for all numbers of workers.'
         raise UserError("a global batch that grows with the workers", 'train.batch = "global"', action)
     train = study.brought.complete_train(study.train)
-    return RecipePlan(request, tuple(sorted({1, *workers})), trials, next(iter(strategies.values())), train)
+    return RecipePlan(request, tuple(sorted({1, *workers})), trials, strategy, train)
 
 
 def search_recipe(

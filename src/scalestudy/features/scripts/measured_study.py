@@ -177,7 +177,6 @@ def _study(name: str, point: Point) -> Study:
     return Study(
         name=name,
         task=point.task,
-        engine=(point.engine,),
         data=DataSettings(source=point.data.source),
         train=TrainSettings(learning_rate_scaling="none"),
         launch=LaunchSettings(device=point.launch.device),
