@@ -39,8 +39,6 @@ STRATEGIES = (
     "torch-single",
     "torch-virtual",
     "ddp",
-    "central-storage",
-    "parameter-server",
 )
 CHAIN = 8
 """Faults per study, before it is run to its end."""

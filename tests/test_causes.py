@@ -64,18 +64,6 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
     assert not workers_of(folder)
 
 
-def test_a_worker_that_is_killed_before_the_coordinator_has_joined_it_ends_the_run(tmp_path):
-    file = write(tmp_path, ["parameter-server"], (2,))
-    plan(tmp_path, {"*": {"python": "import os\nos.kill(os.getpid(), 9)"}})
-    code, output = scalestudy("run", file, "--no-report", cwd=tmp_path, module="stand_in")
-    assert code == 1
-    (failure,) = (tmp_path / "studies" / "study").glob("points/*/run-1/failure.json")
-    failed = json.loads(failure.read_text())
-    assert (failed["rank"], failed["signal"]) == (0, "SIGKILL")
-    assert failed["reason"] in in_one_line(output)
-    assert not workers_of(tmp_path / "studies" / "study")
-
-
 @pytest.mark.parametrize("what", ["the run", "the study"])
 def test_what_is_removed_while_it_trains_keeps_no_other_point_from_running(tmp_path, what):
     file = write(tmp_path, ["multiworker"], (2, 1))
@@ -133,7 +121,7 @@ metrics = ["accuracy"]
 def model(data):
     if point == "horovod-w2-s0" and os.environ["RANK"] == "1":
         sys.exit("no data here")
-    if point in ("ddp-w2-s0", "parameter-server-w2-s0") and os.environ["RANK"] in "13":
+    if point == "ddp-w2-s0" and os.environ["RANK"] == "1":
         raise ValueError("no data here")
     return keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(),
                              keras.layers.Dense(data.classes, activation="softmax")])
@@ -155,15 +143,13 @@ def callbacks():
 
 def test_a_tasks_file_that_ends_a_real_run_is_named_under_every_strategy(tmp_path):
     (tmp_path / "ends.py").write_text(ENDS)
-    file = write(tmp_path, [*SEVERAL, *TORCH, "mirrored", "parameter-server"], (2,), task="ends.py")
+    file = write(tmp_path, [*SEVERAL, *TORCH, "mirrored"], (2,), task="ends.py")
     code, output = scalestudy("run", file, "--no-report", cwd=tmp_path)
     assert code == 1, output
     expected = {
         "multiworker-w2-s0": "rank 0 ended with exit code 0: the task's file ended the program "
         "by sys.exit(0) (ends.py, line 25, in on_epoch_end)",
         "mirrored-w2-s0": "rank 0 was ended by SIGSEGV (ends.py, line 28, in on_epoch_end)",
-        "parameter-server-w2-s0": "rank 3 (coordinator) ended with exit code 1: ValueError: no data here "
-        "(ends.py, line 17, in model)",
     }
     if TORCH:
         expected["ddp-w2-s0"] = (

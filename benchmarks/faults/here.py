@@ -12,22 +12,20 @@ from faults.fault import Fault
 from faults.scene import PHASES, Scene, wait_for
 
 SEVERAL = ("multiworker", "horovod", "ddp")
-SERVED = ("parameter-server",)
 HOLDABLE = ("import", "build")
 """Phases in which every rank can be paused; most later phases pause only the leading rank."""
 
 
-def signalled(number: signal.Signals, who: str = "rank") -> Fault:
-    """Send a signal to a random worker, or to the "server" or "coordinator" of a parameter-server run."""
+def signalled(number: signal.Signals) -> Fault:
+    """Send a signal to a random worker."""
 
     def plant(scene: Scene, draw: random.Random) -> str:
-        others = {"server": scene.leader - 1, "coordinator": scene.leader}
-        rank = others.get(who, draw.randrange(scene.processes_of_workers))
+        rank = draw.randrange(scene.processes_of_workers)
         wait_for(lambda: scene.worker(rank), f"rank {rank}").send(number)
         return rf"rank {rank}\b" if number == signal.SIGSTOP else rf"rank {rank}\b.*{number.name}"
 
     phases = ("evaluation", "epoch", "checkpoint") if number == signal.SIGSTOP else ()
-    return Fault(f"{who} {number.name}", plant, phases=phases, strategies=() if who == "rank" else SERVED)
+    return Fault(f"rank {number.name}", plant, phases=phases)
 
 
 def launcher(number: signal.Signals, words: str) -> Fault:
@@ -47,8 +45,8 @@ def written(words: str, expected: str, name: str) -> Fault:
 
     def plant(scene: Scene, draw: random.Random) -> str:
         phase = next(each for each in PHASES if (scene.place / f"hold-{each}").exists())
-        (scene.place / f"do-{phase}-{scene.leader}").write_text(words)
-        return expected.format(leader=scene.leader)
+        (scene.place / f"do-{phase}-0").write_text(words)
+        return expected
 
     return Fault(name, plant, phases=PHASES)
 
@@ -151,18 +149,16 @@ FAULTS = [
     signalled(signal.SIGSEGV),
     signalled(signal.SIGABRT),
     signalled(signal.SIGSTOP),
-    *(signalled(signal.SIGKILL, who) for who in ("server", "coordinator")),
-    *(signalled(signal.SIGSTOP, who) for who in ("server", "coordinator")),
     launcher(signal.SIGKILL, r"launcher was killed"),
     launcher(signal.SIGTERM, r"stopped by SIGTERM; run it again to continue"),
     launcher(signal.SIGINT, r"interrupted by the user|SIGINT"),
     launcher(signal.SIGHUP, r"interrupted by the user|SIGHUP"),
     written("import sys; sys.exit(3)", r"sys\.exit\(3\)|exit code 3", "task sys.exit(3)"),
     written("raise SystemExit('enough')", r"enough", "task sys.exit(words)"),
-    written("os._exit(7)", r"rank {leader}\b.*\b7\b", "task os._exit"),
+    written("os._exit(7)", r"rank 0\b.*\b7\b", "task os._exit"),
     written("raise ValueError('planted')", r"planted", "task raises"),
     written("raise MemoryError", r"MemoryError", "task MemoryError"),
-    written("import ctypes; ctypes.string_at(0)", r"rank {leader}\b.*SIGSEGV", "task segfault"),
+    written("import ctypes; ctypes.string_at(0)", r"rank 0\b.*SIGSEGV", "task segfault"),
     Fault("disk full", _fill, _empty),
     Fault("read-only", _read_only, _writable),
     removed("run", r"(?i)removed|no such file|gone|missing"),

@@ -99,9 +99,7 @@ class Scene:
     def __init__(self, root: Path, strategy: str, launch: str = "") -> None:
         self.root, self.strategy = root, strategy
         self.workers = traits(strategy).most_workers or 2
-        roles = traits(strategy).roles_of(self.workers)
-        self.processes_of_workers = roles.count("worker")
-        self.leader = roles.index("coordinator") if "coordinator" in roles else 0
+        self.processes_of_workers = traits(strategy).processes_of(self.workers)
         self.place = root / "place"
         for name in ("place", "tmp", "run"):
             (root / name).mkdir(parents=True)
@@ -189,7 +187,7 @@ class Scene:
 
     def reached(self, phase: str) -> bool:
         """Whether the process that leads the run has reached a phase."""
-        return (self.place / f"reached-{phase}-{self.leader}").exists()
+        return (self.place / f"reached-{phase}-0").exists()
 
     def processes(self) -> list[Process]:
         """All living processes of the scene."""
@@ -223,16 +221,11 @@ class Scene:
         return Standing(point["state"], point["reason"] or "", run)
 
     def learnt(self) -> tuple[str, list[tuple[int, int, float]]]:
-        """Result of the finished run: digest of its weights, and epochs, samples and losses.
-
-        Asynchronous strategies give only epochs and samples, which do not depend on the order of updates.
-        """
+        """Result of the finished run: digest of its weights, and epochs, samples and losses."""
         run = self.newest_run()
         result = run.result() if run else None
         assert run
         assert result
-        if not traits(self.strategy).synchronous:
-            return "", [(each.epoch, each.samples, 0.0) for each in run.epochs()]
         return result.weights_digest, [(each.epoch, each.samples, each.loss) for each in run.epochs()]
 
     def newest_run(self) -> RunFolder | None:

@@ -9,7 +9,6 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -98,7 +97,6 @@ def _train(folder: RunFolder, placement: Placement, clock: PhaseClock) -> int:
     watchdog = Watchdog(folder, placement.rank, placement.size, clock.heart, point.launch.progress_timeout)
     watchdog.start()
     os.environ[PROGRESS_TIMEOUT] = str(point.launch.progress_timeout)
-    placement = replace(placement, roles=point.traits.roles_of(point.workers))
     device, gpus = take_part(
         placement, point.traits, point.workers, point.launch.device, point.launch.cpus_per_worker
     )
@@ -106,11 +104,9 @@ def _train(folder: RunFolder, placement: Placement, clock: PhaseClock) -> int:
     with clock.phase("framework"):
         mode = next((name for name in MODES.names() if (folder.path / f"{name}.json").exists()), None)
         from scalestudy.training.device_setup import OwnPart
-        from scalestudy.training.rank_run import run as synchronous
-        from scalestudy.training.rank_run import run_asynchronous
+        from scalestudy.training.rank_run import run as train
 
-        loop = synchronous if point.traits.synchronous else run_asynchronous
-        run = MODES.get(mode) if mode is not None else loop
+        run = MODES.get(mode) if mode is not None else train
     try:
         secret = secret_set(folder.path, placement) if rendezvous and rendezvous.secret else nullcontext()
         with secret, meeting_in(folder.path, placement):
@@ -153,7 +149,7 @@ def take_part(
 
     check_placement(placement, strategy=strategy, workers=workers)
     seen, assigned = visible_gpus(os.environ), assigned_gpus(os.environ)
-    used = device_of(device, assigned, seen) if placement.role == "worker" else "cpu"
+    used = device_of(device, assigned, seen)
     if used == "gpu":
         refuse_missing(assigned, seen)
         check_placement(placement, strategy=strategy, workers=workers, gpus=len(seen))

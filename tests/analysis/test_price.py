@@ -3,7 +3,6 @@ import pytest
 import synthetic
 from elsewhere import foreign
 from published import TABLES, column
-from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.price import speed_up
 from scalestudy.analysis.quality import judge
@@ -119,12 +118,6 @@ def test_oversubscribed_points_have_no_speed_up_and_are_no_baseline():
 @pytest.mark.parametrize(
     ("runs", "reason", "training", "series"),
     [
-        (
-            [synthetic.run("horovod", 1), synthetic.run("horovod", 2, local_steps=4, throughput=190.0)],
-            "local SGD",
-            None,
-            (1,),
-        ),
         ([synthetic.run("single", 1), synthetic.run("virtual", 4)], "virtual workers", None, (1,)),
         (
             [synthetic.run("horovod", n, epochs=1, throughput=None, training_seconds=60 / n) for n in (1, 2)],
@@ -134,28 +127,11 @@ def test_oversubscribed_points_have_no_speed_up_and_are_no_baseline():
         ),
     ],
 )
-def test_other_algorithms_virtual_workers_and_single_epochs_have_no_steady_speed_up(
-    runs, reason, training, series
-):
+def test_virtual_workers_and_single_epochs_have_no_steady_speed_up(runs, reason, training, series):
     found = speed(runs, runs[1].result.strategy, runs[1].result.workers)
     assert (found.steady.value, found.training.value) == (None, training)
     assert reason in found.reason
     assert [each.different for each in series_of(measure(group_runs(runs)))] == [series]
-
-
-def test_asynchronous_workers_have_no_speed_up_and_are_no_row_of_the_advice_but_are_judged_by_quality():
-    runs = [
-        synthetic.run(name, workers, seed, throughput=100.0 * workers)
-        for name, workers in (("single", 1), ("parameter-server", 1), ("parameter-server", 4), ("horovod", 4))
-        for seed in range(3)
-    ]
-    found = speed(runs, "parameter-server", 4)
-    assert (found.steady.value, found.training.value) == (None, None) and "asynchronous" in found.reason
-    rows = {(row.strategy, row.workers): row for row in analyse("made", runs).rows}
-    assert speed(runs, "horovod", 4).steady.value == pytest.approx(4)
-    assert rows["horovod", 4].price and not rows["parameter-server", 4].price
-    verdict = rows["parameter-server", 4].verdict
-    assert verdict.reference == key_of("parameter-server", 1, {})
 
 
 def test_training_times_of_different_work_are_not_compared():

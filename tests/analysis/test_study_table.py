@@ -28,16 +28,6 @@ def test_a_row_is_a_point_without_its_seed_with_the_columns_that_scripts_rely_on
     assert rows[1]["efficiency"] == pytest.approx(rows[1]["speedup"] / 2)
 
 
-def test_rows_say_whether_workers_took_steps_together_and_how_many_were_lost():
-    lost = synthetic.changed(synthetic.run("parameter-server", 2), workers_lost=1)
-    runs = [synthetic.run("horovod", 2), lost, synthetic.run("parameter-server", 2, 1)]
-    rows = records(synthetic.summarise(runs))
-    assert {(row["strategy"], row["synchronous"], row["workers_lost"]) for row in rows} == {
-        ("horovod", True, 0),
-        ("parameter-server", False, 1),
-    }
-
-
 def test_one_run_leaves_every_interval_empty():
     for row in records(synthetic.summarise(synthetic.published())):
         assert {value for name, value in row.items() if name.endswith(("_low", "_high"))} == {None}

@@ -194,8 +194,3 @@ def test_it_agrees_with_the_time_to_target_where_nothing_but_training_takes_time
     runs = [synthetic.changed(run, phases={}) for run in runs]
     row = analyse("made", runs, target_quality=TARGET).rows[1]
     assert useful(runs)["native", 8].speedup.value == pytest.approx(row.to_target.speedup.value, rel=0.02)
-
-
-def test_local_sgd_and_unknown_directions_have_no_useful_speed_up():
-    runs = [learning("native", n, 0, 4000, local_steps=4) for n in (1, 4)]
-    assert useful(runs) == {}

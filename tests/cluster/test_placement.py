@@ -46,14 +46,3 @@ def test_a_placement_that_contradicts_itself_is_refused(rank, changes, message):
 def test_a_placement_that_contradicts_its_point_is_refused(place, strategy, workers, gpus, message):
     with pytest.raises(UserError, match=message) if message else nullcontext():
         check_placement(place, strategy=traits(strategy), workers=workers, gpus=gpus)
-
-
-def test_a_server_and_a_coordinator_need_no_gpu():
-    strategy = traits("parameter-server")
-    roles = strategy.roles_of(2)
-    place = placement(0, 4, roles=roles)
-    check_placement(place, strategy=strategy, workers=2, gpus=2)
-    with pytest.raises(UserError, match="a GPU for each of the 2 workers"):
-        check_placement(place, strategy=strategy, workers=2, gpus=1)
-    spread = placement(1, 4, roles=roles, hosts=("a", "b", "b", "b"), local_rank=0, local_size=3)
-    assert (spread.local_workers, place.local_workers, placement().local_workers) == (1, 2, 2)

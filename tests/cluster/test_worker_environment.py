@@ -46,24 +46,6 @@ def test_where_processes_meet_by_tensorflow_each_knows_all_and_no_proxy():
     assert cluster["cluster"]["worker"] == ["n1:20000", "n1:20001"] and cluster["task"]["index"] == 1
 
 
-def test_each_role_has_its_own_part_of_the_cluster():
-    roles = ("worker", "worker", "parameter-server", "coordinator")
-    places = [Placement(rank, 4, rank, 4, 0, ("n1",) * 4, "test", 20000, roles=roles) for rank in range(4)]
-    told = [json.loads(changes(placement=place).values["TF_CONFIG"]) for place in places]
-    assert [each["task"] for each in told] == [
-        {"type": "worker", "index": 0},
-        {"type": "worker", "index": 1},
-        {"type": "ps", "index": 0},
-        {"type": "chief", "index": 0},
-    ]
-    assert told[3]["cluster"] == {
-        "worker": ["n1:20000", "n1:20001"],
-        "ps": ["n1:20002"],
-        "chief": ["n1:20003"],
-    }
-    assert [place.role for place in places] == list(roles) and PLACE.role == "worker"
-
-
 @pytest.mark.parametrize(
     "strategy", [name for name in REGISTRY.names() if traits(name).rendezvous != BY_TF_CONFIG]
 )

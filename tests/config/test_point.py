@@ -54,18 +54,10 @@ def test_a_point_that_is_only_planned_says_how_to_start_it():
         point().needed_files()
 
 
-@pytest.mark.parametrize(
-    ("strategy", "batch", "update", "ratio", "places"),
-    [
-        ("mirrored", "per-worker", 16, 2, 2),
-        ("parameter-server", "per-worker", 8, 1, 4),
-        ("mirrored", "global", 8, 1, 2),
-        ("parameter-server", "global", 4, 0.5, 4),
-    ],
-)
-def test_an_update_is_of_all_workers_or_of_one(strategy, batch, update, ratio, places):
-    made = point(strategy=strategy, terms={"implementation": strategy}, train={"batch": batch})
-    assert (made.update_batch, made.batch_ratio, made.places) == (update, ratio, places)
+@pytest.mark.parametrize(("batch", "update", "ratio"), [("per-worker", 16, 2), ("global", 8, 1)])
+def test_an_update_is_of_all_workers(batch, update, ratio):
+    made = point(train={"batch": batch})
+    assert (made.global_batch, made.batch_ratio) == (update, ratio)
 
 
 ADAM = Averages(0.9, 0.999, 1e-8)

@@ -3,16 +3,13 @@
 import pytest
 
 from scalestudy.launch.failures import (
-    deciding,
     failure_of,
     failure_of_hang,
     first_cause,
-    lost_workers,
     sentence,
 )
 from scalestudy.store.records import Cause, Hang
-from scalestudy.store.run_folder import RunFolder, write_point
-from sites import point, site
+from scalestudy.store.run_folder import RunFolder
 
 
 def killed(rank: int, time: float, name: str = "SIGKILL", **more) -> Cause:
@@ -110,42 +107,6 @@ def test_a_failure_holds_the_last_lines_of_the_rank_that_is_blamed(tmp_path):
     assert failure.job_state == "FAILED"
 
 
-@pytest.mark.parametrize(
-    ("causes", "lost", "rank"),
-    [
-        ([killed(0, 1.0)], [0], 0),
-        ([killed(0, 1.0), killed(2, 9.0)], [0], 2),
-        ([killed(1, 1.0), raised(3, 9.0)], [1], 3),
-        ([raised(1, 1.0), raised(3, 1.5)], [], 1),
-        ([killed(0, 1.0), killed(1, 2.0), killed(2, 2.1, "SIGHUP")], [0], 1),
-        ([killed(0, 1.0), killed(2, 2.0), killed(1, 2.1)], [0], 2),
-    ],
-)
-def test_a_worker_that_was_survived_is_not_blamed_for_a_later_end(tmp_path, causes, lost, rank):
-    run = RunFolder(tmp_path)
-    write_point(run.path / "point.json", point("parameter-server", 2, site(cpus_per_node=4)))
-    for cause in causes:
-        run.write_cause(cause)
-    assert lost_workers(run) == []
-    assert first_cause(deciding(run, run.causes())).rank == causes[0].rank
-    run.joined.parent.mkdir()
-    run.joined.touch()
-    assert [cause.rank for cause in lost_workers(run)] == lost
-    first = first_cause(deciding(run, run.causes()))
-    assert first.rank == rank
-    role = {2: "parameter server", 3: "coordinator"}.get(rank)
-    assert failure_of(run, first).reason.startswith(f"rank {rank} ({role}) " if role else f"rank {rank} ")
-
-
-def test_the_role_of_a_process_that_hangs_is_named(tmp_path):
-    run = RunFolder(tmp_path)
-    write_point(run.path / "point.json", point("parameter-server", 2, site(cpus_per_node=4)))
-    roles = {1: "", 2: " (parameter server)", 3: " (coordinator)"}
-    for rank, role in roles.items():
-        hang = Hang(rank=rank, host="node1", phase="serving", seconds=60, lives=False)
-        assert failure_of_hang(run, hang).reason.startswith(f"rank {rank}{role} on node1 ")
-
-
 def test_a_rank_that_was_killed_while_others_still_wait_for_it_is_not_called_silent(tmp_path):
     run, hang = RunFolder(tmp_path), Hang(rank=1, host="node1", phase="serving", seconds=60, lives=False)
     run.write_cause(killed(1, 9.0))
@@ -153,10 +114,3 @@ def test_a_rank_that_was_killed_while_others_still_wait_for_it_is_not_called_sil
     assert failure_of_hang(run, hang.model_copy(update={"rank": 0})).signal is None
     run.write_cause(Cause(rank=1, time=9.0, kind="stopped", signal="SIGSTOP"))
     assert failure_of_hang(run, hang).signal is None
-
-
-def test_no_worker_of_a_strategy_of_common_steps_is_survived(tmp_path):
-    run = RunFolder(tmp_path)
-    write_point(run.path / "point.json", point("horovod", 2, site(cpus_per_node=4)))
-    run.write_cause(killed(0, 1.0))
-    assert lost_workers(run) == []

@@ -405,11 +405,6 @@ def test_a_horovod_point_without_horovod_is_refused_with_the_command_that_builds
     refuse_missing_software([point("single"), point("mirrored"), point("multiworker"), point("virtual")])
 
 
-def test_a_point_for_a_tpu_is_refused_where_there_is_none():
-    with pytest.raises(UserError, match="a TPU, which the tpu strategy needs"):
-        refuse_missing_software([point("single"), point("tpu")])
-
-
 def test_without_tensorflow_every_run_is_refused(monkeypatch):
     alone = point("single")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

@@ -102,7 +102,7 @@ def point(workers=1, strategy="horovod", device="auto", gpus=8):
     return expand(parse_study(text, Path("mine.toml")), gpus=gpus, cores=64)[0]
 
 
-def test_server_and_coordinator_have_cores_of_their_own(monkeypatch):
+def test_workers_have_cores_of_their_own(monkeypatch):
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: list(range(8)))
     with run_cores(4, 1, None) as (cpus, alone):
         assert (cpus, alone) == ([0, 1, 2, 3], True)

@@ -52,28 +52,6 @@ def test_the_first_failure_is_named_by_rank_and_code(tmp_path):
         assert workers.first_failure() == (1, 3)
 
 
-KILLED = "import os; os.kill(os.getpid(), 9)"
-
-
-@pytest.mark.parametrize(
-    ("programs", "failure"),
-    [
-        ([KILLED, "pass", "pass"], None),
-        ([KILLED, "raise SystemExit(3)", "pass"], (1, 3)),
-        ([KILLED, "pass", KILLED], (2, -9)),
-        ([KILLED, KILLED, "pass"], (0, -9)),
-    ],
-)
-def test_spared_ranks_may_be_ended_by_signals_but_not_all_of_them(tmp_path, programs, failure):
-    commands = [command(tmp_path, text, rank) for rank, text in enumerate(programs)]
-    with WorkerProcesses(commands[:0], spared=lambda: [0, 1]) as workers:
-        for rank, one in enumerate(commands):  # one at a time, for a known order
-            workers._start(rank, one)
-            while not workers.ended(rank):
-                time.sleep(0.01)
-        assert workers.first_failure() == failure
-
-
 @pytest.mark.slow
 def test_no_process_outlives_its_run_not_even_a_grandchild(tmp_path):
     program = (

@@ -48,22 +48,6 @@ def test_the_first_rank_that_hangs(marks, living, size, rank, lives):
     assert (hang.rank, hang.lives, hang.seconds) == (rank, lives, 120)
 
 
-@pytest.mark.parametrize(
-    ("phase", "living", "rank", "lives"),
-    [
-        ("callbacks", (0, 1, 3), 2, False),  # the server, though the coordinator may be further behind
-        ("callbacks", (0, 1, 2), 3, False),
-        ("step", (0, 1, 2, 3), 3, True),
-    ],
-)
-def test_of_a_coordinator_and_those_that_serve_it_the_one_that_hangs(phase, living, rank, lives):
-    serving = [sign(rank, 5 + rank, phase="serving") for rank in range(3)]
-    for marks in (1, 40):
-        signs = [*serving, sign(3, marks, phase=phase)]
-        hang = first_hung(signs, later(signs, *living), 4, 120)
-        assert (hang.rank, hang.lives) == (rank, lives)
-
-
 def test_of_the_ranks_that_write_no_more_the_one_that_has_come_least_far_was_stopped_first():
     signs = [sign(0, 20), sign(1, 32), sign(2, 30)]
     assert first_stopped(signs, later(signs, 0), 9).rank == 2

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.plugins import strategies
-from scalestudy.plugins.strategies import REGISTRY, Traits, traits
+from scalestudy.plugins.strategies import REGISTRY, traits
 
 SOURCE = Path(strategies.__file__).parents[1]
 LIBRARY = {"horovod"}
@@ -17,14 +17,6 @@ LIBRARY = {"horovod"}
 )
 def test_only_multiworker_and_horovod_take_a_process_per_worker(name, processes):
     assert traits(name).processes_of(4) == processes
-
-
-def test_processes_that_are_no_workers_have_the_last_ranks():
-    asynchronous = Traits(
-        "ps", "", "theirs", processes="per-worker", roles=("parameter-server", "coordinator")
-    )
-    assert asynchronous.processes_of(2) == 4
-    assert asynchronous.roles_of(2) == ("worker", "worker", "parameter-server", "coordinator")
 
 
 def test_a_strategy_belongs_to_one_engine_and_is_held_against_its_own_alone():

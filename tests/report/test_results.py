@@ -94,12 +94,6 @@ def test_relative_speed_ups_are_headed_by_what_they_are_against():
                 ("auto", ["native (multiworker)", "horovod"]),
             )
         ),
-        # Another algorithm.
-        (
-            {"strategy": "horovod", "local_steps": 1, "swept": {"train.local_steps": 1}},
-            {"strategy": "horovod", "local_steps": 4, "swept": {"train.local_steps": 4}},
-            ["horovod", "horovod (local SGD)"],
-        ),
     ],
 )
 def test_rows_say_how_they_were_computed_where_they_differ(first, second, names):

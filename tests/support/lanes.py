@@ -45,7 +45,6 @@ GROUPS = {
     ),
     "mpirun": ("engines/tensorflow/test_mpirun.py",),
     "course": ("test_course.py",),
-    "asynchronous": ("test_asynchronous.py",),
     "hosts": ("launch/test_hosts_lab.py",),
     "tutorials": ("docs/test_tutorials.py",),
     "end to end": ("test_end_to_end.py",),

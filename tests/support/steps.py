@@ -1,9 +1,8 @@
 """A worker for the equality tests: `python steps.py CASES.json OUT_DIR`, once per process.
 
 Each case trains a task for `steps` steps through the same session as a run, and writes its weights (before,
-after, and a digest of every copy) to OUT_DIR. Optional keys of a case: `leave` (a step after which a new
-session continues), `keep` (a checkpoint to write), `go_on` (a checkpoint to continue from), and `planted` (a
-rank whose weights are changed).
+after, and a digest of every copy) to OUT_DIR. Optional keys of a case: `keep` (a checkpoint to write),
+`go_on` (a checkpoint to continue from), and `planted` (a rank whose weights are changed).
 """
 
 import json
@@ -75,38 +74,16 @@ def main(cases_file: str, out: str) -> None:
         group.close()
 
 
-class LeftError(Exception):
-    """The session was interrupted within an epoch."""
-
-
 def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) -> dict[str, Any]:
     """Train a case and return its results as arrays."""
-    from scalestudy.training.agreement import digests
     from scalestudy.training.session import Session
 
     files = point.needed_files()
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, PhaseClock())
     before = session.trainer.weights()[0]
-    apart: list[str] = []
     if "go_on" in case:
         session.go_on(read_position(Path(case["go_on"]), ""), read_values(Path(case["go_on"])))
-    leave = case.get("leave")
-    if leave is not None:
-        left = session
-
-        def watch(moment: Any) -> None:
-            if left.updates == leave:
-                raise LeftError
-
-        try:
-            list(left.epoch_records(watch))
-        except LeftError:
-            kept = left.checkpoint()
-            apart = digests(left.trainer, left.group)
-        session = Session(point, engine, joined, prepared, split, PhaseClock())
-        session.compile()
-        session.go_on(*kept)
     if point.train.steps_per_call:
         session.compile()
     records = []
@@ -132,7 +109,6 @@ def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) ->
         "loss": np.array([record.loss for record in records]),
         "validation": np.array([record.validation["loss"] for record in records]),
         "digests": np.array(proof),
-        "apart": np.array(apart),
         "exchange": np.array([sums.collectives, sums.early]),
         "types": np.array(types),
     }

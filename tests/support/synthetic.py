@@ -44,7 +44,6 @@ def run(
     implementation: str | None = None,
     communication: str | None = None,
     oversubscribed: str | None = None,
-    local_steps: int = 1,
 ) -> Run:
     """A finished run whose epochs add up to its result; `losses` are the losses of its first epochs."""
     swept = swept or {}
@@ -108,7 +107,6 @@ def run(
         parameters=485_673,
         weights_digest="0" * 64,
         oversubscribed=oversubscribed,
-        local_steps=local_steps,
         peak_memory_bytes=[900_000_000] * workers,
         cpu_percent=[96.0] * workers,
         finished="2026-01-02T03:04:05Z",

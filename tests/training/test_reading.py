@@ -1,10 +1,9 @@
 """The number of steps in a call does not depend on the number of workers."""
 
-import numpy as np
 import pytest
 
 from made_points import made_point
-from scalestudy.training.reading import SMALL_STEP, STEPS_PER_CALL, RowNumbers, steps_per_call
+from scalestudy.training.reading import SMALL_STEP, STEPS_PER_CALL, steps_per_call
 
 MANY = 1000
 SAMPLE = SMALL_STEP // 32
@@ -28,20 +27,6 @@ def test_an_epoch_with_fewer_steps_is_one_call():
 
 def test_what_the_study_says_counts():
     assert steps_per_call(point(steps_per_call=3), 100 * SAMPLE, MANY) == 3
-
-
-def test_a_step_that_no_other_worker_takes_is_a_call():
-    assert steps_per_call(point("parameter-server", 4), SAMPLE, MANY) == 1
-
-
-def test_workers_elsewhere_are_told_rows_and_their_epoch():
-    numbers = RowNumbers()
-    rows = np.array([7, 3], np.int64)
-    inputs, targets = (np.empty((2, *shape), dtype) for shape, dtype in numbers.forms(rows))
-    numbers.read(rows, 4, inputs, targets)
-    assert (inputs.tolist(), targets.tolist()) == ([7, 3], [4, 4])
-    numbers.read(rows, None, inputs, targets)
-    assert targets.tolist() == [-1, -1]
 
 
 def test_where_one_device_holds_all_workers_it_follows_from_what_it_holds():

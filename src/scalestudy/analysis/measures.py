@@ -2,7 +2,7 @@
 
 Runs of one seed are a block (`analysis.statistics`): they share split and initial weights and were taken in
 one round, in random order (`study.expand`). Only comparable rows share a design: qualities by one metric, for
-rows whose runs all learned; times of real workers separate from those of virtual and of asynchronous workers,
+rows whose runs all learned; times of real workers separate from those of virtual workers,
 and never of oversubscribed runs.
 """
 
@@ -31,7 +31,7 @@ from scalestudy.analysis.statistics import (
     quality_scale,
 )
 from scalestudy.config.objectives import Sense, known
-from scalestudy.plugins.strategies import is_synchronous, is_timed, references
+from scalestudy.plugins.strategies import is_timed, references
 from scalestudy.store.records import PROVING_STEPS, Timing
 
 T = TypeVar("T", bound=Hashable)
@@ -106,7 +106,7 @@ def measured(
 def measure_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
     """Times or rates, which are compared as ratios; oversubscribed rows have no design."""
     usable = [key for key, runs in groups.items() if values.get(key) and not oversubscription(runs)]
-    alike = gather_keys(usable, lambda key: (is_virtual(groups[key]), is_asynchronous(groups[key]))).values()
+    alike = gather_keys(usable, lambda key: is_virtual(groups[key])).values()
     return measured(values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM)
 
 
@@ -281,22 +281,9 @@ def is_virtual(runs: Sequence[Run]) -> bool:
     return not is_timed(runs[0].result.implementation)
 
 
-def is_asynchronous(runs: Sequence[Run]) -> bool:
-    """Whether the workers of these runs took no common steps."""
-    return not is_synchronous(runs[0].result.implementation)
-
-
-def other_updates(runs: Sequence[Run]) -> str | None:
-    """Why the updates of these runs differ from those of one worker; None if they do not."""
-    steps = runs[0].result.local_steps
-    if is_asynchronous(runs):
-        return "asynchronous: with more workers each update is of older weights, which has no speed-up"
-    return f"local SGD of {steps} steps: another algorithm, which has no speed-up" if steps > 1 else None
-
-
 def times_count(runs: Sequence[Run]) -> bool:
-    """Whether times can be compared: not those of oversubscribed, virtual or asynchronous workers."""
-    return not oversubscription(runs) and not is_virtual(runs) and not is_asynchronous(runs)
+    """Whether times can be compared: not those of oversubscribed or virtual workers."""
+    return not oversubscription(runs) and not is_virtual(runs)
 
 
 def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:
@@ -334,7 +321,7 @@ def metric_of(runs: Sequence[Run], name: str) -> Estimate:
 def equal_updates(groups: Mapping[Key, Sequence[Run]]) -> dict[Key, Key]:
     """The first row whose updates each row's equal, according to the first losses of their timing runs.
 
-    With one global batch, synchronous strategies of one engine sum the same gradients on any number of
+    With one global batch, strategies of one engine sum the same gradients on any number of
     workers, unless a layer sees only its worker's share. Rows without timing runs, and those whose losses
     differ, make updates of their own.
     """
@@ -366,10 +353,7 @@ def _losses(runs: Sequence[Run]) -> dict[int | None, Timing]:
     return {
         run.result.seed: timing
         for run in runs
-        if (timing := run.result.timing)
-        and timing.warm_up_steps + timing.steps >= PROVING_STEPS
-        and run.result.local_steps == 1
-        and is_synchronous(run.result.implementation)
+        if (timing := run.result.timing) and timing.warm_up_steps + timing.steps >= PROVING_STEPS
     }
 
 

@@ -16,7 +16,6 @@ from scalestudy.analysis.measures import (
     find_baseline,
     gather_keys,
     is_virtual,
-    other_updates,
     oversubscription,
     times_count,
 )
@@ -66,7 +65,9 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     reason = (
         "virtual workers are computed one after another, so they have no speed-up"
         if is_virtual(runs)
-        else other_updates(runs) or (f"oversubscribed: {excluded}" if excluded else None)
+        else f"oversubscribed: {excluded}"
+        if excluded
+        else None
     )
     if reason is None and baseline is None:
         reason = _no_baseline(key, measures.groups)

@@ -21,7 +21,6 @@ from scalestudy.analysis.measures import (
     find_baseline,
     gather_keys,
     measure_times,
-    other_updates,
     times_count,
 )
 from scalestudy.analysis.runs import Key, Run, values_of
@@ -109,7 +108,7 @@ def nodes_of(run: Run) -> int | None:
 def series_of(measures: Measures) -> list[Series]:
     """Every strategy and variant with usable times, in reading order."""
     groups = measures.groups
-    usable = [key for key in groups if times_count(groups[key]) and not other_updates(groups[key])]
+    usable = [key for key in groups if times_count(groups[key])]
     found = (_series(keys, measures) for keys in gather_keys(usable, lambda key: key.series).values())
     return [series for series in found if series is not None]
 

@@ -16,7 +16,6 @@ from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.to_target import ToTarget, Useful
 from scalestudy.config.file import QualityMargin
 from scalestudy.config.objectives import Sense, gain
-from scalestudy.plugins.strategies import is_synchronous
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,7 +39,6 @@ class Row:
         failed_runs: Number of runs that diverged, stayed at chance level or collapsed.
         worst_quality: Quality of its worst run.
         timings: How many of its runs are timing runs, whose times are those of a training, computed.
-        workers_lost: Workers that were lost in runs that continued without them, over all runs.
         price: Time and cost of one training; None if it was not timed.
         to_target: Time and cost until the target quality was reached; None if its epochs lack a quality.
         useful: Useful speed-up; None if no run that makes these updates recorded qualities by epoch.
@@ -68,7 +66,6 @@ class Row:
     source: str | None
     failed_runs: int
     worst_quality: float | None
-    workers_lost: int
     timings: int = 0
     price: Price | None = None
     to_target: ToTarget | None = None
@@ -141,7 +138,6 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
         basis=measures.bases[key],
         source=sources(runs) or None,
         failed_runs=len(measures.failed[key]),
-        workers_lost=sum(run.result.workers_lost for run in runs),
         timings=sum(run.is_timing for run in runs),
         worst_quality=(min if sense.better == "higher" else max)(qualities) if ordered else None,
     )
@@ -212,8 +208,6 @@ _COLUMNS: dict[str, _Column] = {
     "worst_quality": ("float", "worst_quality"),
     "failed_runs": ("whole", "failed_runs"),
     "speedup_basis": ("text", lambda row: None if row.speed.steady.value is None else row.basis),
-    "synchronous": ("flag", lambda row: is_synchronous(row.implementation)),
-    "workers_lost": ("whole", "workers_lost"),
     "timing_runs": ("whole", "timings"),
     "taken_from": ("text", "source"),
     **_interval("useful", "useful.speedup"),

@@ -19,7 +19,7 @@ from math import exp, isfinite, log
 from statistics import fmean
 from typing import NamedTuple
 
-from scalestudy.analysis.measures import Measures, measure_times, measured, other_updates, times_count
+from scalestudy.analysis.measures import Measures, measure_times, measured, times_count
 from scalestudy.analysis.price import Bill, speed_up, units_of
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
 from scalestudy.analysis.statistics import LOGARITHM, NOTHING, ONE, Estimate
@@ -155,7 +155,7 @@ def useful_speed_ups(keys: Sequence[Key], measures: Measures, target: float) -> 
     trainings: dict[Key, dict[Seed, _Training]] = {}
     for key in keys:
         runs, better = measures.groups[key], measures.senses[key].better
-        if other_updates(runs) or better is None:
+        if better is None:
             continue
         one = runs[0].result
         updates = _Updates(one.engine, one.metric, key.variant, key.workers, one.global_batch)

@@ -253,7 +253,7 @@ def _more_seeds(seeds: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def _refuse_untimed(point: Point) -> None:
-    if not point.traits.has_speed_up:
+    if not point.traits.timed:
         raise UserError(
             "strategies whose times can be compared, for --until decided",
             f'"{point.strategy}", whose workers take {"no common steps" if point.traits.timed else "turns"}',

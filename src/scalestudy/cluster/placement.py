@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scalestudy.plugins.strategies import Role, Traits
+from scalestudy.plugins.strategies import Traits
 from scalestudy.util.errors import UserError
 
 
@@ -21,7 +21,6 @@ class Placement:
         port: First of the ports reserved for this run on each node, one for each process; None if none are.
         gpus: Number of GPUs granted on this node to all its processes, of which this process may see only its
             own; None if the launcher does not provide it.
-        roles: Role of every process, by rank, as the strategy defines them; empty if all are workers.
     """
 
     rank: int
@@ -33,7 +32,6 @@ class Placement:
     source: str
     port: int | None = None
     gpus: int | None = None
-    roles: tuple[Role, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.size:
@@ -55,20 +53,6 @@ class Placement:
                 f"{len(self.hosts)} hosts (from {self.source})",
                 "Check the host list of the launcher.",
             )
-
-    @property
-    def role(self) -> Role:
-        """Role of this process."""
-        return self.roles[self.rank] if self.roles else "worker"
-
-    @property
-    def local_workers(self) -> int:
-        """Number of processes of this node that are workers."""
-        if not any(role != "worker" for role in self.roles):
-            return self.local_size
-        here = self.hosts[self.rank]
-        places = zip(self.roles, self.hosts, strict=True)
-        return sum(role == "worker" and host == here for role, host in places)
 
     def deals_gpus(self, visible: int) -> bool:
         """Whether the launcher distributes the node's GPUs, so that this process sees only its own."""
@@ -108,7 +92,7 @@ def check_placement(placement: Placement, *, strategy: Traits, workers: int, gpu
             if needed > 1
             else f"Start one process: {strategy.name} has all workers in it.",
         )
-    here = strategy.workers_at_once(workers) if needed == 1 else placement.local_workers
+    here = strategy.workers_at_once(workers) if needed == 1 else placement.local_size
     if gpus is None or gpus >= here:
         return
     enough = placement.gpus is None or placement.gpus >= here

@@ -88,19 +88,17 @@ def oversubscription(point: Point, machine: Machine) -> str | None:
     if here * cores <= machine.cores:
         return None
     noun = "process" if not point.traits.timed else "worker" if here == 1 else "workers"
-    if point.places > point.workers:  # including a coordinator and servers
-        noun = "processes"
     return f"{here} {noun} of {_cores(cores)} on {_cores(machine.cores)}"
 
 
 def _of_one_node(point: Point, machine: Machine) -> int:
     if not point.traits.spans_nodes:
         return point.workers
-    return -(-point.places // _nodes(point, machine))
+    return -(-point.workers // _nodes(point, machine))
 
 
 def _nodes(point: Point, machine: Machine) -> int:
-    return machine.nodes(point.places, point.launch.cpus_per_worker, point.launch.device)
+    return machine.nodes(point.workers, point.launch.cpus_per_worker, point.launch.device)
 
 
 def _cores(count: int) -> str:
@@ -184,22 +182,6 @@ def _of_exchange(point: Point) -> Iterator[_Obstacle]:
         yield _lacking(point, "launch.compression", wire, lambda row: wire in row.compressions)
     if wire != "none" and train.precision == "float64":
         yield _contradiction(point, "launch.compression", "train.precision", "rounds gradients to 16 bits")
-    if train.local_steps == 1:
-        return
-    if not kind.averages_weights:
-        yield _lacking(point, "train.local_steps", train.local_steps, lambda row: row.averages_weights)
-    reasons = {
-        "launch.compression": (wire != "none", "sums weights, not gradients"),
-        "train.sync_batch_norm": (train.sync_batch_norm, "exchanges nothing within a step"),
-        "train.precision": (
-            train.precision == "mixed_float16",
-            "has no common scale of the loss, as mixed_float16 needs",
-        ),
-        "train.clip_norm": (train.clip_norm is not None, "has no gradients of all workers to clip"),
-    }
-    for key, (there, why) in reasons.items():
-        if there:
-            yield _contradiction(point, "train.local_steps", key, why)
 
 
 def _lacking(point: Point, key: str, value: object, able: Callable[[Traits], bool]) -> _Obstacle:

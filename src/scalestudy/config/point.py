@@ -20,7 +20,7 @@ from scalestudy.config.settings import (
     Workers,
 )
 from scalestudy.plugins.engines import DEFAULT
-from scalestudy.plugins.strategies import Role, Traits, traits
+from scalestudy.plugins.strategies import Traits, traits
 from scalestudy.util.errors import UserError
 
 REPEATS = ("data.seed", "data.fold")
@@ -137,16 +137,6 @@ class Point(StrictModel):
         return self.traits.processes_of(self.workers)
 
     @property
-    def roles(self) -> tuple[Role, ...]:
-        """Role of each process, by rank."""
-        return self.traits.roles_of(self.workers)
-
-    @property
-    def places(self) -> int:
-        """Number of devices, or sets of cores, that its runs need: for workers and for other processes."""
-        return max(self.workers, self.processes)
-
-    @property
     def block(self) -> tuple[Any, ...]:
         """Seed, split and fold, for which every row of a study runs once."""
         return self.seed, *(self.swept.get(name) for name in REPEATS)
@@ -219,14 +209,9 @@ class Point(StrictModel):
         return self.train.step_batch * (self.workers if self.train.batch == "per-worker" else 1)
 
     @property
-    def update_batch(self) -> int:
-        """Samples in a full update of the weights: those of all workers if the strategy is synchronous."""
-        return self.global_batch if self.traits.synchronous else self.per_worker_batch
-
-    @property
     def batch_ratio(self) -> float:
-        """κ: batch of an update divided by the batch that the learning rate was chosen for."""
-        return self.update_batch / (self.train.reference_batch or self.train.batch_size)
+        """κ: global batch divided by the batch that the learning rate was chosen for."""
+        return self.global_batch / (self.train.reference_batch or self.train.batch_size)
 
 
 class Averages(NamedTuple):

@@ -251,9 +251,6 @@ class TrainSettings(StrictModel):
     """Micro-batches that a worker computes in each step. Their gradients are added before one exchange and
     one update. With `batch` "per-worker" a micro-batch has `batch_size` samples, and the global batch is
     batch_size x accumulate x workers; with "global" the global batch stays `batch_size`."""
-    local_steps: Annotated[int, Field(gt=0, le=1_000_000)] = 1
-    """Local SGD: workers update their own weights, which are averaged after this many steps and at the end of
-    an epoch. 1 sums gradients in each step, which is a different algorithm."""
     loss: Loss | None = Field(default=None, examples=["bce + dice"])
     """The loss: a sum of bce, cross_entropy, focal and dice. Each term may have a weight before it and
     parameters behind it. By default, the task's own."""

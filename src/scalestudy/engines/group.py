@@ -2,16 +2,13 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.config.point import Point
 from scalestudy.plugins.strategies import traits
-from scalestudy.util.errors import UserError
 from scalestudy.util.registry import load
 
 
@@ -104,21 +101,6 @@ def _words(value: NDArray[Any]) -> NDArray[np.int64]:
     return np.frombuffer(value.tobytes() + bytes(-value.nbytes % 8), np.int64)
 
 
-@dataclass(frozen=True)
-class RemoteRows:
-    """Description of rows that workers in other processes read themselves.
-
-    Attributes:
-        training: Shape and type of an input and of a target, or dicts of them; None in a shape is any length.
-        evaluation: The same for evaluation.
-        watch: Called while waiting for workers; raises an error if they cannot continue.
-    """
-
-    training: tuple[Any, Any]
-    evaluation: tuple[Any, Any]
-    watch: Callable[[], None]
-
-
 class Replicas:
     """The devices of one process and the workers they compute.
 
@@ -129,13 +111,7 @@ class Replicas:
         workers: Number of workers of the run.
         slices: For each device of this process, the range of workers it computes: (first, last + 1).
         size: Number of copies of the model in all processes.
-
-    Attributes:
-        remote: On a coordinator, the rows that workers in other processes read. Slices then hold row numbers
-            (inputs) and their epoch (targets; -1 in evaluation), both of shape [b]. Otherwise None.
     """
-
-    remote: RemoteRows | None = None
 
     def __init__(
         self, group: Group, workers: int, *, slices: Sequence[tuple[int, int]], size: int = 1
@@ -222,50 +198,3 @@ def sum_gradients(
         for index, total in zip(bucket, all_reduce([gradients[i] for i in bucket]), strict=True):
             sums[index] = total
     return sums
-
-
-class LocalSteps(NamedTuple):
-    """When workers set their weights to the mean over workers (Stich 2019, arXiv:1805.09767).
-
-    Between averages, a worker's gradient is its part of the gradient of the global batch, times the number
-    of workers. So each sample of an uneven batch has the same weight on every worker, and averaging after
-    every step equals SGD, with or without momentum, on summed gradients. The state of the optimizer
-    (momentum) is not averaged, as in PyTorch's PostLocalSGDOptimizer.
-
-    Attributes:
-        every: Steps between two averages.
-        epoch: Steps of an epoch. The weights are always averaged after it, so evaluation changes nothing.
-    """
-
-    every: int
-    epoch: int
-
-    def due(self, step: Any) -> Any:
-        """Return whether to average after `step` of the run, from 0: a number, or a scalar tensor."""
-        done = step % self.epoch + 1
-        return (done % self.every == 0) | (done == self.epoch)
-
-
-def local_steps_of(point: Point, steps: int, *, callbacks: bool, gradients: bool) -> LocalSteps | None:
-    """Return when a run averages weights, or None if it sums gradients in each step.
-
-    Args:
-        point: The point of the run.
-        steps: Steps of the run.
-        callbacks: Whether the task has callbacks.
-        gradients: Whether the task changes the gradients summed over workers.
-
-    Raises:
-        UserError: If the task needs equal weights or gradients on all workers within an epoch.
-    """
-    if point.train.local_steps == 1 or point.workers == 1:
-        return None
-    for there, what in ((callbacks, "callbacks"), (gradients, "gradients(...)")):
-        if there:
-            raise UserError(
-                "a task without callbacks and gradients(...) for train.local_steps, since each worker has "
-                "its own weights and gradients",
-                f"{what} in the task",
-                f"Remove {what} from the task, or local_steps from the study.",
-            )
-    return LocalSteps(point.train.local_steps, steps // point.train.epochs)

@@ -24,12 +24,12 @@ ABOUT = (
 )
 OWN_TASK = "own task"
 RESULT = (
-    *("engine", "strategy", "implementation", "communication", "local_steps", "workers", "seed"),
+    *("engine", "strategy", "implementation", "communication", "workers", "seed"),
     *("per_worker_batch", "global_batch", "epochs", "updates", "samples_processed", "training_samples"),
     *("throughput", "steady_epochs", "training_seconds", "wall_seconds", "restarts", "phases"),
     *("better", "bounded", "quality", "quality_split", "quality_labels", "constant_quality"),
     *("best_quality", "best_epoch", "parameters", "precision"),
-    *("input_scaling", "deterministic", "workers_lost", "oversubscribed", "peak_memory_bytes"),
+    *("input_scaling", "deterministic", "oversubscribed", "peak_memory_bytes"),
     *("cpu_percent", "gpu_percent", "gpus", "processes", "nodes", "usage_of", "flops_per_sample"),
     *("began", "finished", "by_script", "order", "place"),
 )

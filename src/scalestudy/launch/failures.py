@@ -1,20 +1,17 @@
 """Why a run failed, in one sentence: which rank failed first, or how its job ended."""
 
-import contextlib
 import math
 import pwd
 import re
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from scalestudy.config.point import Point
 from scalestudy.launch.queue.point_job import output_of
 from scalestudy.launch.queue.scheduler import UNKNOWN, JobView
 from scalestudy.measure.hang_detection import describe_hang
 from scalestudy.store.records import Cause, Failure, Hang, Progress
 from scalestudy.store.run_folder import RunFolder
-from scalestudy.util.errors import UserError
 
 TAIL_LINES = 15
 
@@ -92,42 +89,12 @@ def first_cause(causes: Iterable[Cause]) -> Cause | None:
     return min(near, key=_echo, default=None)
 
 
-def _point(run: RunFolder) -> Point | None:
-    """Return the run's point; None if it cannot be read, so that the failure is still reported."""
-    with contextlib.suppress(UserError):
-        return run.point()
-    return None
-
-
-def lost_workers(run: RunFolder) -> list[Cause]:
-    """Return the ends of workers that the run survived, in order of time; none for a synchronous strategy.
-
-    An asynchronous run survives workers ended by a signal once its coordinator has joined them, but not its
-    last worker. Ends after any other kind of end do not count.
-    """
-    point, lost = _point(run), list[Cause]()
-    if point is None or point.traits.synchronous or not run.joined.exists():
-        return lost
-    for cause in sorted(run.causes(), key=lambda cause: cause.time):
-        is_worker = point.roles[cause.rank] == "worker"
-        if cause.kind != "signal" or not is_worker or len(lost) + 1 == point.workers:
-            break
-        lost.append(cause)
-    return lost
-
-
-def deciding(run: RunFolder, causes: Sequence[Cause]) -> list[Cause]:
-    """Return the causes that may have ended a run: without survived losses of workers, if others remain."""
-    lost = {cause.rank for cause in lost_workers(run)} if causes else set()
-    return [cause for cause in causes if cause.rank not in lost] or list(causes)
-
-
 def failure_of(
     run: RunFolder, cause: Cause, *, hosts: bool = False, job_state: str | None = None, last: str = ""
 ) -> Failure:
     """Return the failure to record for a run that ended by `cause`. For other arguments, see `sentence`."""
     tail = last_lines(run, f"rank-{cause.rank}")
-    reason = sentence(cause, hosts=hosts, last=last, point=_point(run))
+    reason = sentence(cause, hosts=hosts, last=last)
     if cause.signal == "SIGABRT" and (late := _GLOO_TIMEOUT.search("\n".join(tail))):
         reason += (
             f": another rank had not joined within {late[1]} s (Gloo); if starting takes that long in good "
@@ -143,13 +110,12 @@ def failure_of(
     )
 
 
-def sentence(cause: Cause, *, hosts: bool = False, last: str = "", point: Point | None = None) -> str:
+def sentence(cause: Cause, *, hosts: bool = False, last: str = "") -> str:
     """Describe in one sentence, without a full stop, how a rank ended.
 
-    With `hosts`, it names the rank's host; with `point`, the rank's role unless it is a worker. `last`, a
-    line of its log, is quoted if the cause has no message.
+    With `hosts`, it names the rank's host. `last`, a line of its log, is quoted if the cause has no message.
     """
-    who = f"rank {cause.rank}{_role(point, cause.rank)}"
+    who = f"rank {cause.rank}"
     on = f" on {cause.host}" if hosts and cause.host else ""
     at = f" ({cause.frame})" if cause.frame else ""
     if cause.kind == "stopped":
@@ -164,12 +130,6 @@ def sentence(cause: Cause, *, hosts: bool = False, last: str = "", point: Point 
         return f"{ended} before its work was done, without an exception, as after os._exit"
     words = cause.words or last
     return f"{ended}{f': {words}' if words else ''}{at}"
-
-
-def _role(point: Point | None, rank: int | None) -> str:
-    """Return the role of a rank that is no worker, such as " (parameter server)"; "" for a worker."""
-    role = point.roles[rank] if point and rank is not None and rank < len(point.roles) else "worker"
-    return f" ({role.replace('-', ' ')})" if role != "worker" else ""
 
 
 def _memory(cause: Cause) -> str:
@@ -203,7 +163,7 @@ def failure_of_hang(run: RunFolder, hang: Hang, job_state: str | None = None) ->
         if cause.rank == hang.rank and cause.kind == "signal" and cause.signal not in ECHOES:
             return failure_of(run, cause, hosts=job_state is not None, job_state=job_state)
     tail = last_lines(run, f"rank-{hang.rank or 0}")
-    reason = describe_hang(hang, _role(_point(run), hang.rank))
+    reason = describe_hang(hang)
     return Failure(rank=hang.rank, exit_code=None, reason=reason, tail=tail, job_state=job_state)
 
 
@@ -239,7 +199,7 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
     if code is None:
         code = view.exit_code or None
     state = "STOPPED" if code == ABLE_TO_GO_ON else view.state
-    first = first_cause(deciding(run, run.causes())) if state not in INTERRUPTED else None
+    first = first_cause(run.causes()) if state not in INTERRUPTED else None
     if first and first.signal != "SIGTERM" and (state != "OUT_OF_MEMORY" or first.oom_kills):
         last = next(iter(last_lines(run, f"rank-{first.rank}", 1)), "")
         return failure_of(run, first, hosts=True, job_state=state, last=last)

@@ -257,12 +257,12 @@ def reserve_devices(held: contextlib.ExitStack, point: Point, paths: Sequence[st
 def _request(point: Point, hosts: Hosts, ranks: Sequence[int], paths: tuple[str, ...]) -> HostRequest:
     """Return what to reserve on the host of these ranks, as a local run would for all of its workers."""
     if point.processes > 1:
-        gpus, places = sum(point.roles[rank] == "worker" for rank in ranks), len(ranks)
+        gpus = workers = len(ranks)
     else:
-        gpus, places = (1, 1) if point.traits.one_device else (point.workers, point.places)
+        gpus = workers = 1 if point.traits.one_device else point.workers
     if hosts.machine().device(point.launch.device) == "cpu":
         gpus = 0
-    return HostRequest(paths=paths, workers=places, cpus_per_worker=point.launch.cpus_per_worker, gpus=gpus)
+    return HostRequest(paths=paths, workers=workers, cpus_per_worker=point.launch.cpus_per_worker, gpus=gpus)
 
 
 def _usable(host: str, answer: HostFacts | RunError) -> HostFacts:

@@ -17,7 +17,7 @@ from scalestudy.hardware import cores as machine_cores
 from scalestudy.hardware.no_gpus import driver_is_dead, why_unseen
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
-from scalestudy.launch.failures import deciding, failure_of, failure_of_hang, first_cause, last_lines
+from scalestudy.launch.failures import failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.launcher import Moved, Note, Options, Overview, Step, UnrecordedFailure
 from scalestudy.launch.reserve import grant, reserve_gpus
 from scalestudy.launch.supervise import cause_of_code
@@ -55,7 +55,7 @@ def failure_of_end(
             # It has recorded none if its supervisor was killed as well.
             seen = cause_of_code(*failed, kills, unsaid="exit")
             causes.append(seen.model_copy(update={"time": when}))
-        cause = first_cause(deciding(run, causes))
+        cause = first_cause(causes)
         assert cause
         return failure_of(run, cause, last=next(iter(last_lines(run, f"rank-{cause.rank}", 1)), ""))
     if run.result() is not None:
@@ -221,10 +221,8 @@ def _attempt(run: RunFolder, processes: ProcessGroup) -> Generator[Note | Moved,
     kills = oom_kills()
     point = run.point()
     detector = HangDetector(run, processes.size, point.launch.progress_timeout)
-    spared = [] if point.traits.synchronous else [r for r, role in enumerate(point.roles) if role == "worker"]
     asked, deadline = False, float("inf")
     last, seen = float("-inf"), -1.0
-    processes.spared = lambda: spared if run.joined.exists() else []
     with spare_space(run.path), processes as workers:
         try:
             STOP.awaited = True

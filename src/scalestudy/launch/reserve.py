@@ -227,7 +227,7 @@ def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[
     """Reserve resources; yield the point (perhaps oversubscribed), its first port, cores and variables."""
     on_gpus = point.launch.device != "cpu" and devices.gpus() > 0
     shown = devices.showing(gpus) | assignment(gpus) if gpus else {}
-    count = 1 if point.traits.one_device else point.places
+    count = 1 if point.traits.one_device else point.workers
     near = devices.visible_gpus(os.environ | shown) if on_gpus else None
     with (
         ports(point.processes + 1) as port,

@@ -295,7 +295,7 @@ class Slurm(Queue):
             f"srun --nodes={layout.nodes} --ntasks={layout.tasks}{per_node}",
             # Not inherited from the job since Slurm 22.05.
             f"--cpus-per-task={layout.cpus_per_task} --distribution=block:block",
-            f"--kill-on-bad-exit={int(not layout.survives)} --mpi=none --export=ALL",
+            "--kill-on-bad-exit=1 --mpi=none --export=ALL",
             *map(literal, [*binding, *site.srun_options]),
         ]
 

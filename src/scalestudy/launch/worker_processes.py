@@ -60,11 +60,10 @@ class ProcessGroup:
 
     Attributes:
         size: Number of ranks.
-        spared: Returns the ranks that a signal may end without failing the run, unless it is all of them.
     """
 
-    def __init__(self, size: int, spared: Callable[[], Sequence[int]] = tuple) -> None:
-        self.size, self.spared = size, spared
+    def __init__(self, size: int) -> None:
+        self.size = size
         self._ends: dict[int, tuple[float, int]] = {}
 
     def __enter__(self) -> Self:
@@ -115,12 +114,7 @@ class ProcessGroup:
 
     def first_failure(self) -> tuple[int, int] | None:
         """Return rank and exit code (negative: a signal) of the process that failed first, or None."""
-        codes, spared = self.ends(), self.spared()
-        lost = [rank for rank in spared if codes.get(rank, 0) < 0]
-        if len(lost) == len(spared):
-            lost = []
-        failed = ((rank, code) for rank, code in codes.items() if code != 0 and rank not in lost)
-        return next(failed, None)
+        return next(((rank, code) for rank, code in self.ends().items() if code != 0), None)
 
     def wait(
         self, poll: float = POLL, meanwhile: Callable[[], object] = lambda: None
@@ -140,17 +134,15 @@ class WorkerProcesses(ProcessGroup):
 
     Args:
         commands: Commands to start, by rank.
-        spared: See `ProcessGroup`.
         watched: Cores on which the use by other programs is measured.
     """
 
     def __init__(
         self,
         commands: Sequence[Command],
-        spared: Callable[[], Sequence[int]] = tuple,
         watched: Sequence[int] = (),
     ) -> None:
-        super().__init__(len(commands), spared)
+        super().__init__(len(commands))
         self._commands, self._watched = commands, watched
         self._before = core_use(watched) if watched else None
         self._processes: list[subprocess.Popen[bytes]] = []

@@ -43,8 +43,6 @@ class ProgressMark(NamedTuple):
     slowest: float
 
 
-SERVING = "serving"
-"""Phase of a process that computes for a coordinator."""
 STEPS = ("input", "step")
 """Phases of a call of the compiled step, which take similar times in every call."""
 
@@ -93,8 +91,7 @@ def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds
 
     This does not compare clocks of hosts. Progress is the number of marks, which all ranks count equally, and
     a process is alive if it wrote a heartbeat between the two readings. Among ranks with equal progress, it
-    is the one that is not alive; if several remain, the result has no rank. Marks of a process that serves a
-    coordinator are not comparable, so it counts as hung only if it is not alive.
+    is the one that is not alive; if several remain, the result has no rank.
 
     Args:
         before: The heartbeats when there had been no progress for too long.
@@ -107,8 +104,6 @@ def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds
     if absent:
         return Hang(rank=absent[0], seconds=seconds, lives=False)
     living = _living(before, after)
-    silent = [sign for sign in after if sign.phase == SERVING and sign.rank not in living]
-    after = silent or [sign for sign in after if sign.phase != SERVING] or after
     last = min(after, key=lambda sign: (sign.marks, sign.rank in living, sign.rank))
     lives = last.rank in living
     alike = sum(sign.marks == last.marks and (sign.rank in living) == lives for sign in after)
@@ -166,12 +161,9 @@ def _since(seconds: float) -> str:
     return units.duration(int(seconds) // 5 * 5)
 
 
-def describe_hang(hang: Hang, role: str = "") -> str:
-    """Describe a hang in one sentence: "rank 1 on node2 fell silent in epoch 3 after step 12 (…), and …".
-
-    `role` follows the rank.
-    """
-    who = "all ranks" if hang.rank is None else f"rank {hang.rank}{role}"
+def describe_hang(hang: Hang) -> str:
+    """Describe a hang in one sentence: "rank 1 on node2 fell silent in epoch 3 after step 12 (…), and …"."""
+    who = "all ranks" if hang.rank is None else f"rank {hang.rank}"
     if hang.host:
         who += f" on {hang.host}"
     if not hang.phase:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
-from scalestudy.plugins.strategies import ENGINES, Rendezvous, Role, Traits
+from scalestudy.plugins.strategies import ENGINES, Rendezvous, Traits
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import find_imports, parse_or_none
 from scalestudy.util.registry import Registry
@@ -33,10 +33,6 @@ class Process(Protocol):
     @property
     def source(self) -> str:
         """Where the placement comes from."""
-
-    @property
-    def roles(self) -> tuple[Role, ...]:
-        """Role of every process; empty if all are workers."""
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ from typing import Any, Literal
 
 from scalestudy.util.registry import Registry
 
-Role = Literal["worker", "parameter-server", "coordinator"]
-
 
 @dataclass(frozen=True)
 class Rendezvous:
@@ -36,16 +34,10 @@ class Traits:
         devices: Devices that one process computes on: "one", or one "per-worker" of its workers.
         spans_nodes: Whether its workers may be on several nodes.
         timed: Whether its times count for speed-up; False if one device computes all workers.
-        synchronous: Whether all workers take a step together. Otherwise more workers compute different
-            updates, not the same ones sooner, and there is no speed-up.
         summed_by: Library that moves gradients between workers, for people; "" if none does.
         xla: Whether XLA can compile a worker's computation.
-        serve: "module:function" with which a process of an asynchronous run serves its coordinator; "" if the
-            strategy is synchronous.
-        roles: Roles of processes other than workers; they have the last ranks.
         rendezvous: How its processes find each other; None for a single process.
         accumulates: Whether its workers support micro-batches (`train.accumulate`).
-        averages_weights: Whether its workers can have their own weights (`train.local_steps`).
         compressions: Values of `launch.compression` that it supports, besides "none".
         library: Package of the library that it needs besides the engine.
         engine: The engine that it belongs to.
@@ -65,14 +57,10 @@ class Traits:
     devices: Literal["one", "per-worker"] = "one"
     spans_nodes: bool = False
     timed: bool = True
-    synchronous: bool = True
     summed_by: str = ""
     xla: bool = True
-    serve: str = ""
-    roles: tuple[Role, ...] = ()
     rendezvous: Rendezvous | None = None
     accumulates: bool = False
-    averages_weights: bool = False
     compressions: tuple[str, ...] = ()
     library: str | None = None
     most_workers: int | None = None
@@ -92,19 +80,9 @@ class Traits:
         """Whether one device computes all workers."""
         return self.one_process and self.devices == "one"
 
-    @property
-    def has_speed_up(self) -> bool:
-        """Whether more workers do the same work sooner."""
-        return self.timed and self.synchronous
-
     def processes_of(self, workers: int) -> int:
         """Number of processes of a run."""
-        return len(self.roles_of(workers))
-
-    def roles_of(self, workers: int) -> tuple[Role, ...]:
-        """Role of each process of a run, by rank."""
-        worker: Role = "worker"
-        return (*[worker] * (1 if self.one_process else workers), *self.roles)
+        return 1 if self.one_process else workers
 
     def workers_at_once(self, workers: int) -> int:
         """Workers of one process that compute at the same time, each on its own device and cores."""
@@ -161,11 +139,6 @@ def references(engine: str | None) -> tuple[str, ...]:
 def is_timed(name: str) -> bool:
     """Whether times of this strategy count for speed-up; True for a strategy that is not installed here."""
     return traits(name).timed if name in REGISTRY else True
-
-
-def is_synchronous(name: str) -> bool:
-    """Whether workers of this strategy take steps together; True for one that is not installed here."""
-    return traits(name).synchronous if name in REGISTRY else True
 
 
 def position(name: str) -> int:

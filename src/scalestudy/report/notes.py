@@ -10,7 +10,7 @@ from scalestudy.analysis.runs import Run, direction_label, key_of_run, metric_la
 from scalestudy.config.point import REPEATS
 from scalestudy.measure.rank_environment import record_variables
 from scalestudy.plugins.engines import label_of, package_labels
-from scalestudy.plugins.strategies import is_synchronous, is_timed
+from scalestudy.plugins.strategies import is_timed
 from scalestudy.report.document import Table, headings_of
 from scalestudy.report.number_format import number
 from scalestudy.store.records import RankRecord
@@ -220,15 +220,6 @@ def _excluded(findings: Findings) -> Iterator[str]:
             "Virtual workers are computed one after another on one device. Their quality is that of real"
             " workers, but their times are not, so they have no speed-up."
         )
-    if any(not is_synchronous(row.implementation) for row in findings.rows):
-        yield (
-            "Asynchronous workers update the weights independently, while other workers change them: the"
-            " more workers, the staler each update. Their throughput counts samples, not progress, so judge"
-            " them by their quality over seeds. They have no speed-up and are never advised."
-        )
-    gone = sum(row.workers_lost for row in findings.rows)
-    if gone:
-        yield f"Workers lost in runs that continued without them (workers_lost): {gone}."
     lost = [run.result for run in findings.runs if run.result.model_missing and not run.is_timing]
     if lost:
         names = "; ".join(f"{result.name} ({result.model_missing})" for result in lost)

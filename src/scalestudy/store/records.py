@@ -350,8 +350,6 @@ class Outcome(Record):
     communication: str | None = None
     """What summed the gradients: "ring", "auto" (TensorFlow's choice of rings), "nccl", "gloo" or "mpi"; None
     if nothing was exchanged or it was not recorded."""
-    local_steps: Annotated[int, Field(gt=0)] = 1
-    """Steps after which workers averaged their weights (local SGD); 1 if gradients were summed."""
     workers: Annotated[int, Field(gt=0)]
     seed: int | None = None
     swept: dict[str, Any] = Field(default_factory=dict)
@@ -417,8 +415,6 @@ class Outcome(Record):
     """SHA-256 of all weights, equal on every rank."""
     model_missing: str | None = None
     """Why there is no saved model; None if there is one."""
-    workers_lost: Count = 0
-    """Workers of an asynchronous run that ended early while the others continued."""
     oversubscribed: str | None = None
     peak_memory_bytes: list[int] = Field(default_factory=list)
     """Peak resident memory of each rank; for a resumed run, of its last process."""

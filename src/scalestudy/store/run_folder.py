@@ -422,34 +422,9 @@ class RunFolder:
             path.with_suffix(".new").write_text(text)
         os.replace(path.with_suffix(".new"), path)
 
-    def sign_written(self, rank: int) -> int:
-        """Time of a rank's last sign of life, in nanoseconds of the file system's clock; 0 without one."""
-        try:
-            return os.stat(self.path / "signs" / f"{rank}.json").st_mtime_ns
-        except OSError:
-            return 0
-
     def forget_signs(self) -> None:
         """Remove the signs of life of ended processes: when the run is done, or before new ones start."""
         shutil.rmtree(self.path / "signs", ignore_errors=True)
-
-    @property
-    def joined(self) -> Path:
-        """The file whose presence says that the coordinator has joined its workers and servers."""
-        return self.path / "signs" / "joined"
-
-    def let_go(self) -> None:
-        """Release the processes that serve this run's coordinator."""
-        self._let_go.parent.mkdir(exist_ok=True)
-        self._let_go.touch()
-
-    def has_let_go(self) -> bool:
-        """Whether the coordinator has released them."""
-        return self._let_go.exists()
-
-    @property
-    def _let_go(self) -> Path:
-        return self.path / "signs" / "let-go"
 
     def write_launcher_process(self, process: LauncherProcess | None = None) -> None:
         """Record the process that owns the workers: by default this process."""

@@ -9,7 +9,7 @@ from scalestudy.config.formula import operations_of
 from scalestudy.config.point import Point
 from scalestudy.data.augment import Augmented
 from scalestudy.data.loader import Buffers, Loader, Reader, Stage, reader_of
-from scalestudy.data.samples import Form, Indices, sample_bytes
+from scalestudy.data.samples import sample_bytes
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Replicas
 from scalestudy.hardware.page_locked import PageLocking
@@ -38,8 +38,6 @@ def loaders(
     """
     buffers = [Buffers(locking) for _ in replicas.slices]
     changed, reader = readers(point, prepared)
-    if replicas.remote:
-        changed = reader = RowNumbers()
 
     def loader(reader: Reader, global_batch: int, steps_per_call: int, whole: int | None = None) -> Loader:
         return Loader(
@@ -58,7 +56,7 @@ def loaders(
         together = 1  # each batch is padded to its own longest sequence
     batch = statistics_batch(point)
     return (
-        loader(changed, point.update_batch, together),
+        loader(changed, point.global_batch, together),
         loader(reader, point.micro_batch * replicas.size, 1),
         loader(reader, batch * replicas.size, 1, batch),
     )
@@ -70,19 +68,6 @@ def statistics_batch(point: Point) -> int:
     It is the same for every number of workers and micro-batches, so that equal weights have equal statistics.
     """
     return min(point.train.batch_size, LARGEST_STATISTICS_BATCH)
-
-
-class RowNumbers:
-    """A `Reader` that gives row numbers and their epoch; workers in other processes read the rows."""
-
-    def forms(self, rows: Indices) -> tuple[Form, Form]:
-        """Return the shape and type of a row number and an epoch."""
-        return ((), np.dtype(np.int64)), ((), np.dtype(np.int64))
-
-    def read(self, rows: Indices, epoch: int | None, inputs: Any, targets: Any) -> None:
-        """Fill `inputs` with the row numbers and `targets` with the epoch, or -1 for None."""
-        inputs[:] = rows
-        targets[:] = -1 if epoch is None else epoch
 
 
 def readers(point: Point, prepared: Prepared) -> tuple[Reader, Reader]:
@@ -110,8 +95,6 @@ def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
     """
     if point.train.steps_per_call is not None:
         return min(point.train.steps_per_call, steps)
-    if not point.traits.synchronous:  # each step is computed by a single worker
-        return 1
     batch = point.train.step_batch if point.traits.timed else point.global_batch
     return 1 if bytes_of_sample * batch > SMALL_STEP else min(STEPS_PER_CALL, steps)
 

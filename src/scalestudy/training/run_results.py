@@ -195,7 +195,6 @@ def result_of(
     digest: str,
     usages: Sequence[Usage],
     model_missing: str | None,
-    workers_lost: int,
 ) -> Result:
     """Return the result of a finished run.
 
@@ -226,7 +225,6 @@ def result_of(
         strategy=point.strategy,
         implementation=point.implementation,
         communication=session.group.communication,
-        local_steps=point.train.local_steps if point.workers > 1 else 1,
         workers=point.workers,
         seed=point.seed,
         swept=point.swept,
@@ -259,7 +257,6 @@ def result_of(
         weights_digest=digest,
         model_missing=model_missing,
         initial_statistics=session.initial_statistics,
-        workers_lost=workers_lost,
         oversubscribed=point.oversubscribed,
         peak_memory_bytes=[int(usage.peak_memory) for usage in usages],
         cpu_percent=[usage.cpu_percent for usage in usages],

@@ -6,21 +6,15 @@ import pytest
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Joined
 from scalestudy.engines.tensorflow import distribute
-from scalestudy.engines.tensorflow.distribute import CentralReplicas, MirroredReplicas
+from scalestudy.engines.tensorflow.distribute import MirroredReplicas
 from scalestudy.engines.tensorflow.replicas import CompiledReplicas, TensorGroup, without_exchange
 
 pytestmark = pytest.mark.engine
 
 
-@pytest.mark.parametrize(
-    ("communication", "mirrored", "central"), [("nccl", True, False), ("ring", False, False)]
-)
-def test_gradients_go_in_halves_where_only_the_first_sum_is_hidden(
-    framework, communication, mirrored, central
-):
-    group = TensorGroup(communication=communication)
-    assert MirroredReplicas(None, group, 2).in_halves == mirrored
-    assert CentralReplicas(None, group, 2).in_halves == central
+@pytest.mark.parametrize(("communication", "halves"), [("nccl", True), ("ring", False)])
+def test_gradients_go_in_halves_where_only_the_first_sum_is_hidden(framework, communication, halves):
+    assert MirroredReplicas(None, TensorGroup(communication=communication), 2).in_halves == halves
 
 
 class Summing(CompiledReplicas):

@@ -271,19 +271,17 @@ def test_directives_come_before_all_commands():
     assert lines[0].startswith("#!")
 
 
-SRUN = "--cpus-per-task=1 --distribution=block:block --kill-on-bad-exit={} --mpi=none --export=ALL"
+SRUN = "--cpus-per-task=1 --distribution=block:block --kill-on-bad-exit=1 --mpi=none --export=ALL"
 
 
 @pytest.mark.parametrize(
     ("strategy", "workers", "launcher", "command"),
     [
-        ("multiworker", 8, "srun", f"srun --nodes=2 --ntasks=8 --ntasks-per-node=4 {SRUN.format(1)}"),
-        # the others survive one; with a server and a coordinator
-        ("parameter-server", 6, "srun", f"srun --nodes=2 --ntasks=8 --ntasks-per-node=4 {SRUN.format(0)}"),
-        ("multiworker", 5, "srun", f"srun --nodes=2 --ntasks=5 {SRUN.format(1)}"),  # nodes differ
+        ("multiworker", 8, "srun", f"srun --nodes=2 --ntasks=8 --ntasks-per-node=4 {SRUN}"),
+        ("multiworker", 5, "srun", f"srun --nodes=2 --ntasks=5 {SRUN}"),  # nodes differ
         # a ring of one learns its place as any other
         *(
-            (ring, 1, "srun", f"srun --nodes=1 --ntasks=1 --ntasks-per-node=1 {SRUN.format(1)}")
+            (ring, 1, "srun", f"srun --nodes=1 --ntasks=1 --ntasks-per-node=1 {SRUN}")
             for ring in ("multiworker", "horovod")
         ),
         ("horovod", 6, "mpirun", "mpirun -n 6 --map-by ppr:3:node --rank-by slot --bind-to none"),

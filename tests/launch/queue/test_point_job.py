@@ -43,7 +43,6 @@ CORES = "cpus_per_worker = 12"
         ("horovod", 2, CORES, GPUS, "horovod", (1, 2, 2, 12, 2)),
         ("horovod", 14, CORES, GPUS, "horovod", (7, 14, 2, 12, 2)),
         ("virtual", 14, CORES, GPUS, "virtual", (1, 1, 1, 12, 1)),
-        ("parameter-server", 2, CORES, GPUS, "parameter-server", (2, 4, 2, 12, 2)),
         # without GPUs, as many on a node as its cores hold
         ("native", 8, "", {}, "mirrored", (1, 1, 1, 8, 0)),
         ("native", 9, "", {}, "multiworker", (2, 9, 5, 1, 0)),

@@ -13,7 +13,7 @@ from scalestudy.config.objectives import UNKNOWN, Sense
 from scalestudy.config.point import Point
 from scalestudy.data.samples import Call
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.group import Group, local_steps_of
+from scalestudy.engines.group import Group
 from scalestudy.engines.interface import DeviceMark, Flops, Values, Variable
 from scalestudy.engines.keras.inference import Evaluation, KerasInference
 from scalestudy.engines.keras.layer_context import momentum_of, statistics_of
@@ -54,8 +54,6 @@ class KerasTrainer:
         task: The task, with layers adapted to several workers.
         norms: Its layers of batch normalisation.
         local: Moving statistics, of which each worker has its own values until `average`.
-        own: All variables of which each worker has its own value within an epoch.
-        local_steps: When workers average weights instead of summing gradients; None otherwise.
 
     Args:
         point: The point of the run.
@@ -111,12 +109,7 @@ class KerasTrainer:
         self.local = [
             variable for layer in self.norms for variable in (layer.moving_mean, layer.moving_variance)
         ]
-        self.local_steps = local_steps_of(
-            point, len(rates), callbacks=bool(task.callbacks), gradients=task.gradients is not None
-        )
-        learnt = {id(variable): variable for phase in self._phases for variable in phase.variables}
-        self.own = [*self.local, *([*learnt.values(), *optimizers] if self.local_steps else [])]
-        own = {id(variable) for variable in self.own}
+        own = {id(variable) for variable in self.local}
         self._common = [variable for variable in self._all if id(variable) not in own]
         self.variables: Sequence[Variable] = [
             Variable(variable.dtype, tuple(variable.shape), id(variable) in own) for variable in self._all
@@ -195,12 +188,12 @@ class KerasTrainer:
         return [[array_of(weight) for weight in weights]]
 
     def values(self) -> Values:
-        return Values([array_of(variable) for variable in self._common], self._copies(self.own))
+        return Values([array_of(variable) for variable in self._common], self._copies(self.local))
 
     def assign(self, values: Values) -> None:
         for variable, value in zip(self._common, values.common, strict=True):
             variable.assign(cast(value, variable.dtype))
-        self._assign_copies(self.own, values.own)
+        self._assign_copies(self.local, values.own)
 
     def share(self) -> None:
         share_values(self._group, self._all)

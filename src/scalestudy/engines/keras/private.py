@@ -20,11 +20,6 @@ from scalestudy.engines.keras.layer_context import current
 from scalestudy.tasks.label_losses import LOGITS
 from scalestudy.util.errors import UserError
 
-READ = "scalestudy-read"
-"""Name under which a graph calls a Python function in the process that runs the graph."""
-_offered: list[Callable[..., Any]] = []
-"""Keeps the function alive, since TensorFlow only holds a weak reference."""
-
 
 def all_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """Return a layer (or a model) and all its inner layers, outer ones first."""
@@ -352,22 +347,3 @@ def epochs_by(iterator: Callable[..., Any]) -> AbstractContextManager[None]:
     from keras.src.backend.tensorflow import trainer as tensorflow_trainer  # which imports TensorFlow
 
     return replace({tensorflow_trainer: {"TFEpochIterator": iterator}})
-
-
-def offer(read: Callable[..., Any]) -> None:
-    """Register `read` as the function that `tf.raw_ops.PyFunc(token=READ)` calls in this process."""
-    from tensorflow.python.ops import script_ops
-
-    _offered[:] = [read]
-    script_ops._py_funcs._funcs[READ] = read
-
-
-def wait(value: Any, seconds: float) -> bool:
-    """Wait up to `seconds` for a remote value or its error. Return whether it has arrived."""
-    there: bool = value._status_available_event.wait(seconds)
-    return there
-
-
-def length(value: Any) -> int:
-    """Return the length of a list that a worker computes, before it has arrived."""
-    return len(value._type_spec)

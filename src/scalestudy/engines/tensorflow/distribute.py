@@ -1,7 +1,7 @@
-"""TensorFlow's own strategies: mirrored, central storage, TPU (one process), and multiworker."""
+"""TensorFlow's own strategies: mirrored (one process), and multiworker."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -33,45 +33,6 @@ def join_mirrored(placement: Placement, *, workers: int, device: str, communicat
     """
     strategy = tf.distribute.MirroredStrategy(devices_of(workers, device))
     group = TensorGroup(communication="nccl" if device == "gpu" else "ring")  # MirroredStrategy's own choice
-    return Joined(group, MirroredReplicas(strategy, group, workers))
-
-
-def join_central(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """Join for CentralStorageStrategy: the same workers as mirrored, with variables on the CPU.
-
-    Raises:
-        UserError: If there are fewer devices than workers.
-    """
-    strategy = tf.distribute.experimental.CentralStorageStrategy(devices_of(workers, device))
-    group = TensorGroup()
-    return Joined(group, CentralReplicas(strategy, group, workers))
-
-
-def join_tpu(placement: Placement, *, workers: int, device: str, communication: str) -> Joined:
-    """Join for TPUStrategy: a worker on each core of this host's TPU.
-
-    This has never been run on a TPU.
-
-    Raises:
-        UserError: If there is no TPU, or if its number of cores differs from the number of workers.
-    """
-    try:
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect("local")
-        strategy = tf.distribute.TPUStrategy(resolver)
-    except (tf.errors.OpError, ValueError) as error:
-        raise UserError(
-            "a TPU on this host, which the tpu strategy needs",
-            str(error).strip().partition("\n")[0] or type(error).__name__,
-            "Run it on a TPU host, or use another strategy: `scalestudy check --strategies` lists them.",
-        ) from error
-    cores = strategy.num_replicas_in_sync
-    if cores != workers:
-        raise UserError(
-            "as many workers as this host's TPU has cores",
-            f"{workers} workers on {cores} cores",
-            f"Set workers to {cores}.",
-        )
-    group = TensorGroup()
     return Joined(group, MirroredReplicas(strategy, group, workers))
 
 
@@ -182,41 +143,6 @@ class MirroredReplicas(CompiledReplicas):
     def _sum(self, value: Any) -> Any:
         local = self._local(value)
         return local[0] if len(local) == 1 else tf.add_n(local)
-
-
-class CentralReplicas(MirroredReplicas):
-    """Replicas that share one set of variables, on the CPU or on the only device.
-
-    Each step copies weights to the devices and gradients back, and updates the variables once.
-    """
-
-    overlaps_once = False
-    copies_weights = False
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Make the variables shared: one that each worker has elsewhere takes the mean of assigned values.
-
-        For moving averages, to which each worker adds its own share, the result is the same.
-        """
-        with self._strategy.scope(), tf.variable_creator_scope(_shared):
-            yield
-
-    def parts(self, variable: Any) -> list[Any]:
-        """Return the shared variable for every device."""
-        return [variable] * self.size
-
-    def average(self, variables: Sequence[Any]) -> None:
-        """Do nothing: variables are shared."""
-
-
-def _shared(create: Callable[..., Any], **options: Any) -> Any:
-    if options.get("synchronization") == tf.VariableSynchronization.ON_READ:
-        options |= {
-            "synchronization": tf.VariableSynchronization.AUTO,
-            "aggregation": tf.VariableAggregation.MEAN,
-        }
-    return create(**options)
 
 
 COMMUNICATION = {

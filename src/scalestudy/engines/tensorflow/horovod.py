@@ -70,7 +70,10 @@ class HorovodReplicas(CompiledReplicas):
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
         if self.workers == 1:
             return gradients
-        return sum_gradients(gradients, buckets, lambda part: hvd.grouped_allreduce(part, op=hvd.Sum))
+        form = hvd.Compression.fp16 if self.compressed else hvd.Compression.none
+        return sum_gradients(
+            gradients, buckets, lambda part: hvd.grouped_allreduce(part, op=hvd.Sum, compression=form)
+        )
 
     def sync_sum(self, tensor: Any) -> Any:
         """Sum by Horovod's all-reduce, whose gradient is an all-reduce."""

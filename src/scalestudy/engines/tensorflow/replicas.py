@@ -89,11 +89,11 @@ class CompiledReplicas(Replicas):
     """
 
     group: TensorGroup
+    compressed = False
+    """Whether gradients are summed in float16."""
     overlaps_once = False
     """Whether on GPUs only the first bucket's sum overlaps with back-propagation, because TensorFlow's
     collectives wait for all work started before them."""
-    copies_weights = True
-    """Whether each device has its own copy of the weights, updated only by its worker."""
 
     @property
     def in_halves(self) -> bool:
@@ -103,18 +103,6 @@ class CompiledReplicas(Replicas):
     def scope(self) -> AbstractContextManager[Any]:
         """Return the context in which the model and the optimizer are created."""
         return nullcontext()
-
-    def call(self, function: Any, slices: Sequence[Slice]) -> Any:
-        """Call a compiled function with the slices of a call."""
-        return function(slices)
-
-    def arrays(self, values: Any) -> list[Any]:
-        """Convert the list that such a call returned to arrays that can be added."""
-        return [value.numpy() for value in values]
-
-    def read(self, part: Slice, *, training: bool) -> Slice:
-        """Return a slice with its rows, in the process that computes it. Compiled."""
-        return part
 
     def step(
         self,
@@ -154,10 +142,6 @@ class CompiledReplicas(Replicas):
     def sum_gradients(self, gradients: Gradients, buckets: Buckets) -> Gradients:
         """Sum gradients over processes. Compiled."""
         return gradients
-
-    def means(self, values: Sequence[Any], buckets: Buckets) -> list[Any]:
-        """Return the means of tensors over processes. Compiled."""
-        return [total / self.group.size for total in self.sum_gradients(list(values), buckets)]
 
     def total(self, compute: Callable[[Slice], Any], slices: Sequence[Slice]) -> Any:
         """Sum the results of `compute` for the slices of this process's devices. Compiled."""
@@ -222,6 +206,5 @@ def without_exchange(joined: Joined) -> Joined:
     group, exchanging = tensors(joined)
     replicas = copy.copy(exchanging)
     replicas.sum_gradients = lambda gradients, buckets: gradients  # type: ignore[method-assign]
-    replicas.means = lambda values, buckets: list(values)  # type: ignore[method-assign]
     replicas.sync_sum = lambda tensor: tensor * replicas.workers  # type: ignore[method-assign]
     return Joined(group, replicas)

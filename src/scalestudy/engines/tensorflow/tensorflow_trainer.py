@@ -25,7 +25,6 @@ from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.tensorflow.keras_optimizers import LossScale, fuse, optimizer_of
 from scalestudy.engines.tensorflow.replicas import (
     CompiledReplicas,
-    Gradient,
     Gradients,
     in_parts,
     tensors,
@@ -35,36 +34,12 @@ from scalestudy.engines.tensorflow.tensorflow_layers import replace_layer
 from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
 
-WIRE = {"none": None, "fp16": tf.float16, "bf16": tf.bfloat16}
-"""Type in which gradients are summed, by `launch.compression`; None for the type of the gradients."""
-
-
-def round_to(gradient: Gradient, dtype: Any) -> Gradient:
-    """Return a function that casts the gradients of `gradient` to `dtype`."""
-
-    def smaller(part: Slice) -> tuple[Gradients, Any]:
-        gradients, losses = gradient(part)
-        return [tf.cast(value, dtype) for value in gradients], losses
-
-    return smaller
-
 
 def step_of(part: Slice, index: Any, place: str | None) -> Slice:
     """Return the slice of step `index` of a call, whose arrays are on the device `place`."""
     with tf.device(place):  # without it, TensorFlow would copy all arrays to the first GPU and back
         part = part.mapped(itemgetter(index), step=part.step + tf.cast(index, tf.int64))
     return part._replace(first=tf.constant(True))
-
-
-def slices_of(call: Sequence[Slice], index: Any, replicas: CompiledReplicas, phase: Phase) -> list[Slice]:
-    """Return the slices of step `index` of a call, with their rows.
-
-    If updates can overtake each other, on remote workers, set the optimizer's step count to this step.
-    """
-    parts = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
-    if replicas.remote:
-        phase.optimizer.iterations.assign(parts[0].step - phase.first)
-    return [replicas.read(part, training=True) for part in parts]
 
 
 def gradient_of(
@@ -106,23 +81,12 @@ def gradient_of(
     return gradient
 
 
-def average(replicas: CompiledReplicas, variables: Sequence[Any], buckets: Buckets, due: Any) -> None:
-    """Set each worker's own variables to their means over workers if `due`. Compiled."""
-
-    def averaged() -> Any:
-        means = replicas.means([tf.identity(variable) for variable in variables], buckets)
-        for variable, mean in zip(variables, means, strict=True):
-            variable.assign(mean)
-        return tf.constant(0)
-
-    tf.cond(due, averaged, lambda: tf.constant(0))
-
-
 class TensorFlowTrainer(KerasTrainer):
     """Model, optimizer and compiled functions of one process; see `Trainer` and `Engine.trainer`."""
 
     def __init__(self, point: Point, prepared: Prepared, rates: NDArray[np.float64], joined: Joined) -> None:
         group, self._replicas = tensors(joined)
+        self._replicas.compressed = point.launch.compression == "fp16"
         self._scale = prepared.scale
         train = point.train
         if train.xla and prepared.has_sequences:
@@ -131,7 +95,7 @@ class TensorFlowTrainer(KerasTrainer):
                 "xla = true",
                 "Remove it, or return sequences of one length from read(data).",
             )
-        fused = gpu(0) is not None and self._replicas.copies_weights
+        fused = gpu(0) is not None
         self.loss_scale: LossScale | None = None
 
         def prepare(optimizer: keras.Optimizer) -> None:
@@ -157,8 +121,8 @@ class TensorFlowTrainer(KerasTrainer):
             halves=point.launch.bucket_size == "auto" and self._replicas.in_halves,
         )
         self.share()
-        columns = prepared.columns if prepared.has_sequences and not self._replicas.remote else None
-        compiled = partial(Compiled, columns=columns, call=self._replicas.call)
+        columns = prepared.columns if prepared.has_sequences else None
+        compiled = partial(Compiled, columns=columns)
         self._train = [
             compiled(self._train_call(point, phase, buckets), fixed=train.xla)
             for phase, buckets in zip(self._phases, self._cuts, strict=True)
@@ -173,7 +137,7 @@ class TensorFlowTrainer(KerasTrainer):
         sum over workers, in `buckets`, is the gradient of the global mean, for slices of any size.
         """
         task, replicas, train, loss_scale = self.task, self._replicas, point.train, self.loss_scale
-        trained, local_steps = phase.variables, self.local_steps
+        trained = phase.variables
         variables = [variable.value for variable in trained]
         synchronised = train.sync_batch_norm and bool(self.local)
         gradient = gradient_of(
@@ -185,16 +149,11 @@ class TensorFlowTrainer(KerasTrainer):
             frozen=phase.frozen,
             loss_scale=loss_scale,
         )
-        wire = WIRE[point.launch.compression] if replicas.workers > 1 else None
         compute = tf.function(gradient, jit_compile=True, autograph=False) if train.xla else gradient
         if train.accumulate > 1:
             compute = in_parts(compute, train.accumulate, variables)
-        if wire:
-            compute = round_to(compute, wire)
 
         def update(gradients: Gradients) -> None:
-            if wire:
-                gradients = [tf.cast(value, v.dtype) for value, v in zip(gradients, variables, strict=True)]
             if loss_scale:
                 gradients = [value / tf.cast(loss_scale.value, value.dtype) for value in gradients]
             if task.gradients is not None:
@@ -202,12 +161,7 @@ class TensorFlowTrainer(KerasTrainer):
             phase.optimizer.apply(gradients, trained)
 
         def one(call: list[Slice], index: Any) -> Any:
-            slices = slices_of(call, index, replicas, phase)
-            if local_steps:
-                gradients, losses = compute(slices[0])
-                update([value * replicas.workers for value in gradients])
-                average(replicas, variables, buckets, local_steps.due(slices[0].step))
-                return losses
+            slices = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
             return replicas.step(compute, update, slices, loss_scale, buckets=buckets, together=synchronised)
 
         def train_call(call: list[Slice]) -> Any:
@@ -229,7 +183,7 @@ class TensorFlowTrainer(KerasTrainer):
 
         def of_slice(part: Slice) -> list[Any]:
             part = part.mapped(itemgetter(0))
-            inputs = scale_inputs(replicas.read(part, training=False).inputs, scale)
+            inputs = scale_inputs(part.inputs, scale)
             real = tf.cast(part.count > 0, tf.float64)
             with keep(model, frozen), collecting(tf.compat.v1.get_default_graph()) as moments:
                 model(inputs, training=False)
@@ -252,7 +206,7 @@ class TensorFlowTrainer(KerasTrainer):
 
     def statistics(self, call: Call) -> list[NDArray[np.float64]]:
         with explain():
-            return self._replicas.arrays(self._statistics[self._phase](call))
+            return [value.numpy() for value in self._statistics[self._phase](call)]
 
     def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
         return [np.stack(self._replicas.copies(variable.value)) for variable in variables]
@@ -293,16 +247,12 @@ class CompiledEvaluation(Evaluation):
 
         def of_slice(part: Slice) -> list[Any]:
             part = part.mapped(itemgetter(0))
-            inputs, targets, *_ = replicas.read(part, training=False)
-            targets = in_floatx(targets) if scale is None else targets
+            targets = in_floatx(part.targets) if scale is None else part.targets
             real = tf.cast(part.count > 0, tf.float64)
-            total, *states = (real * added for added in self.added(scale_inputs(inputs, scale), targets))
+            total, *states = (real * added for added in self.added(scale_inputs(part.inputs, scale), targets))
             return [total, tf.cast(part.count, tf.float64), *states]
 
-        self._arrays = replicas.arrays
-        self._compute = Compiled(
-            lambda call: replicas.total(of_slice, call), columns=columns, call=replicas.call
-        )
+        self._compute = Compiled(lambda call: replicas.total(of_slice, call), columns=columns)
 
     def sums(self, call: Call) -> list[NDArray[np.float64]]:
-        return self._arrays(self._compute(call))
+        return [value.numpy() for value in self._compute(call)]

@@ -16,8 +16,6 @@ from scalestudy.plugins.strategies import Rendezvous, Traits
 from scalestudy.util.errors import UserError
 
 TF_CONFIG = "TF_CONFIG"
-TYPES = {"worker": "worker", "parameter-server": "ps", "coordinator": "chief"}
-"""TensorFlow's names of the roles of processes."""
 
 
 def tf_config(process: Process) -> str:
@@ -33,21 +31,12 @@ def tf_config(process: Process) -> str:
             f"hosts {list(hosts)}, port {port} (from {process.source})",
             "Start it with `scalestudy run`, or with a launcher that names its hosts.",
         )
-    cluster: dict[str, list[str]] = {}
-    roles = process.roles or ("worker",) * len(hosts)
-    for other, role in enumerate(roles):
-        if other == rank:
-            task = {"type": TYPES[role], "index": len(cluster.get(TYPES[role], ()))}
-        cluster.setdefault(TYPES[role], []).append(
-            f"{hosts[other]}:{port + hosts[:other].count(hosts[other])}"
-        )
-    return json.dumps({"cluster": cluster, "task": task})
+    workers = [f"{host}:{port + hosts[:other].count(host)}" for other, host in enumerate(hosts)]
+    return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})
 
 
 NAME = "tensorflow"
 PACKAGE = "scalestudy.engines.tensorflow"
-LIBTPU = "libtpu"
-"""The TPU driver, a package in cloud images."""
 BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True)
 """TensorFlow's gRPC server listens on all interfaces, without authentication and without a setting for it."""
 BY_HOROVOD = Rendezvous("horovod", secret=True, launcher="horovodrun")
@@ -80,33 +69,10 @@ MIRRORED = Traits(
     NAME,
     devices="per-worker",
     accumulates=True,
-    compressions=("fp16", "bf16"),
     join=f"{PACKAGE}.distribute:join_mirrored",
     aliases=("mirroredstrategy",),
     summed_by="TensorFlow: rings in memory, or NCCL",
     mark=("#009E73", "square"),
-)
-CENTRAL_STORAGE = Traits(
-    "central-storage",
-    "TensorFlow's CentralStorageStrategy: the devices of one node, variables on its CPU",
-    NAME,
-    devices="per-worker",
-    join=f"{PACKAGE}.distribute:join_central",
-    xla=False,
-    aliases=("centralstorage", "centralstoragestrategy"),
-    summed_by="TensorFlow: copies to the CPU",
-    mark=("#9900FF", "triangle-left"),
-)
-TPU = Traits(
-    "tpu",
-    "TensorFlow's TPUStrategy: the cores of a TPU host, in one process",
-    NAME,
-    devices="per-worker",
-    library=LIBTPU,
-    join=f"{PACKAGE}.distribute:join_tpu",
-    aliases=("tpustrategy",),
-    summed_by="TensorFlow: the TPU's own links",
-    mark=("#AACC77", "arrow"),
 )
 MULTIWORKER = Traits(
     "multiworker",
@@ -116,8 +82,6 @@ MULTIWORKER = Traits(
     spans_nodes=True,
     rendezvous=BY_TF_CONFIG,
     accumulates=True,
-    averages_weights=True,
-    compressions=("fp16", "bf16"),
     join=f"{PACKAGE}.distribute:join_multiworker",
     aliases=("mwms", "multiworkermirrored"),
     summed_by="TensorFlow: rings by gRPC, or NCCL",
@@ -132,8 +96,7 @@ HOROVOD = Traits(
     rendezvous=BY_HOROVOD,
     library="horovod",
     accumulates=True,
-    averages_weights=True,
-    compressions=("fp16",),  # 0.28 has no sum of bfloat16 for TensorFlow
+    compressions=("fp16",),
     join=f"{PACKAGE}.horovod:join",
     aliases=("hvd",),
     summed_by="Horovod: Gloo, NCCL or MPI",
@@ -147,24 +110,6 @@ VIRTUAL = Traits(
     accumulates=True,
     join=f"{PACKAGE}.replicas:join_virtual",
     mark=("#E69F00", "cross"),
-)
-
-HEXAGON = "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z"  # Vega has no more names
-PARAMETER_SERVER = Traits(
-    "parameter-server",
-    "TensorFlow's ParameterServerStrategy: each worker updates a server's weights by itself",
-    NAME,
-    processes="per-worker",
-    spans_nodes=True,
-    synchronous=False,
-    xla=False,
-    roles=("parameter-server", "coordinator"),
-    rendezvous=BY_TF_CONFIG,
-    join=f"{PACKAGE}.parameter_server:join",
-    serve=f"{PACKAGE}.parameter_server:serve",
-    aliases=("parameterserver", "parameterserverstrategy"),
-    summed_by="TensorFlow: gRPC to a server",
-    mark=("#331199", HEXAGON),
 )
 
 TCP = "See that the run's ports are open between these hosts, and that no proxy is set."
@@ -196,10 +141,7 @@ class TensorFlowTraits(EngineTraits):
         SINGLE,
         NATIVE,
         MIRRORED,
-        CENTRAL_STORAGE,
         MULTIWORKER,
-        PARAMETER_SERVER,
-        TPU,
         HOROVOD,
         VIRTUAL,
     )
@@ -304,13 +246,6 @@ class TensorFlowTraits(EngineTraits):
                 else f"none in {sys.prefix}",
                 "Build it into this environment, in the project's folder (needs a C++ compiler and cmake): "
                 f"environments/build-horovod.sh {shlex.quote(sys.prefix)}",
-            )
-        if LIBTPU in libraries and importlib.util.find_spec(LIBTPU) is None:
-            return UserError(
-                "a TPU, which the tpu strategy needs",
-                "none: libtpu, its driver, is missing",
-                "Run it on a TPU host with its TensorFlow, or use another strategy: "
-                "`scalestudy check --strategies` lists them.",
             )
         return None
 

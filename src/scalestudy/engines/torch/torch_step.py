@@ -14,7 +14,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from scalestudy.config.point import Point
 from scalestudy.data.samples import Slice, leaves, map_columns
-from scalestudy.engines.group import LocalSteps
 from scalestudy.engines.keras.layer_context import Working, working
 from scalestudy.engines.torch.torch_group import TorchReplicas
 from scalestudy.engines.torch.torch_layers import RunningStatistics, SharedBuffers
@@ -99,7 +98,6 @@ class Step:
         change: (gradients) -> gradients, applied before the update; None for none.
         statistics: The running statistics of batch normalisation in a PyTorch module.
         constrain: Applies the constraints of Keras's variables after the update.
-        local_steps: When workers average weights instead of gradients.
     """
 
     def __init__(
@@ -113,16 +111,15 @@ class Step:
         change: Callable[[list[Any]], list[Any]] | None,
         statistics: RunningStatistics,
         constrain: Callable[[], None],
-        local_steps: LocalSteps | None,
     ) -> None:
         train, launch = point.train, point.launch
         self._loss: Any = loss
         self._optimizer, self._replicas, self._scaler = optimizer, replicas, scaler
         self._parameters, self._shared = list(loss.parameters()), loss.shared
         self._change, self._clip_norm, self._constrain = change, train.clip_norm, constrain
-        self._statistics, self._accumulate, self._local_steps = statistics, train.accumulate, local_steps
+        self._statistics, self._accumulate = statistics, train.accumulate
         self._together = loss.synchronised
-        if replicas.exchanges and local_steps is None:
+        if replicas.exchanges:
             size = sum(parameter.nbytes for parameter in self._parameters)
             self._loss = DistributedDataParallel(
                 loss,
@@ -153,22 +150,7 @@ class Step:
             self._shared.end()
         self._statistics.end()
         self._update()
-        if self._local_steps is not None and self._replicas.exchanges and self._local_steps.due(part.step):
-            self._average()
         return total
-
-    @torch.no_grad()
-    def _average(self) -> None:
-        """Set the parameters to their means over processes.
-
-        PyTorch's `average_parameters` would wait for the device, and change the memory layout of parameters,
-        which fused optimizers do not notice.
-        """
-        mean = torch.cat([parameter.reshape(-1) for parameter in self._parameters]) / self._replicas.size
-        dist.all_reduce(mean)
-        parts = torch.split(mean, [parameter.numel() for parameter in self._parameters])
-        for parameter, part in zip(self._parameters, parts, strict=True):
-            parameter.copy_(part.view(parameter.shape))
 
     def _backward(self, part: Slice, *, last: bool) -> Any:
         """Add the gradients of a slice; in the `last` one, sum them over processes."""

@@ -137,7 +137,6 @@ class TorchTrainer(KerasTrainer):
             change=change,
             statistics=RunningStatistics(norms, self._replicas.size),
             constrain=constrain,
-            local_steps=self.local_steps,
         )
 
     def _seed(self, seed: int) -> None:

@@ -29,7 +29,6 @@ DDP = Traits(
     plain=True,
     rendezvous=BY_STORE,
     accumulates=True,
-    averages_weights=True,
     compressions=("fp16", "bf16"),
     join=f"{GROUP}:join_ddp",
     aliases=("torch", "distributeddataparallel"),

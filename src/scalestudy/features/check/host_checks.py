@@ -312,7 +312,6 @@ def strategy_records() -> list[dict[str, Any]]:
                 "strategy": row.name,
                 "engine": row.engine,
                 "summary": row.summary,
-                "synchronous": row.synchronous,
                 "nodes": row.spans_nodes,
                 "timed": row.timed,
                 "summed_by": row.summed_by,

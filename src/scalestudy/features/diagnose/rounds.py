@@ -100,8 +100,8 @@ def named_point(points: Sequence[Point], name: str) -> Point:
 
 
 def _loses_efficiency(point: Point) -> bool:
-    """Return whether several workers compute each step at the same time: not in turn, nor with local SGD."""
-    return point.workers > 1 and point.traits.has_speed_up and point.train.local_steps == 1
+    """Return whether several workers compute each step at the same time, not in turn."""
+    return point.workers > 1 and point.traits.timed
 
 
 def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, str]:

@@ -108,7 +108,7 @@ def strategy_of(name: str, engine: EngineTraits | None = None) -> Traits:
     """Return the strategy for several workers of a script; `engine` is the script's engine.
 
     Raises:
-        UserError: If the strategy is unknown, is asynchronous, copies the model to several devices of a
+        UserError: If the strategy is unknown, copies the model to several devices of a
             process, or does not suit a script with its own training loop.
     """
     if name == DEFAULT:
@@ -123,7 +123,7 @@ def strategy_of(name: str, engine: EngineTraits | None = None) -> Traits:
         raise UserError(
             f"{across}, for a script with its own training loop", name, f"Use --strategy {across}."
         )
-    if not strategy.synchronous or (strategy.one_process and not strategy.one_device):
+    if strategy.one_process and not strategy.one_device:
         raise UserError(
             "a synchronous strategy with one device per process for a script", name, f"Use {across}."
         )

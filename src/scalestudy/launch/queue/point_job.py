@@ -43,7 +43,6 @@ class JobLayout:
         cpus_per_task: Cores of each process.
         gpus_per_node: GPUs of each node; 0 if the job computes on CPUs.
         seconds: Time limit; None for no limit.
-        survives: Whether the other processes continue when one has ended.
     """
 
     nodes: int
@@ -52,7 +51,6 @@ class JobLayout:
     cpus_per_task: int
     gpus_per_node: int
     seconds: int | None
-    survives: bool = False
 
     @property
     def gpus_per_task(self) -> int:
@@ -117,7 +115,6 @@ def layout(point: Point, site: Site) -> JobLayout:
         cpus_per_task=workers * launch.cpus_per_worker,
         gpus_per_node=tasks_per_node * workers if site.gpus_per_node and launch.device != "cpu" else 0,
         seconds=seconds(site.for_nodes(nodes).time_limit),
-        survives=not point.traits.synchronous,
     )
 
 

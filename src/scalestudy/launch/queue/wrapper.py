@@ -175,8 +175,6 @@ class Wrapper:
                 os.kill(os.getpid(), signal.SIGTERM)
             if _modified(checkpoint) > _modified(stop):
                 code = 0  # the launcher may report the signal as a failure
-        if code and done and not self._run.point().traits.synchronous:
-            code = 0  # the code is that of a lost worker, which the run survived
         if code != 0 or done or not (self._folder / "point.json").exists():
             return code
         if not (stop.exists() and checkpoint.exists()):
