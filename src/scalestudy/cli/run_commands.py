@@ -255,9 +255,7 @@ def train(
     raise typer.Exit(conduct(request, command, report=report))
 
 
-OPTION = re.compile(
-    r"-n\d*|--(workers|seeds?|strategy|device|cpus-per-worker|logs|out|dry-run|help)(=.*)?", re.DOTALL
-)
+OPTION = re.compile(r"-n\d*|--(workers|seeds?|device|cpus-per-worker|logs|out|dry-run|help)(=.*)?", re.DOTALL)
 """Options of `launch`; after the script, they would be passed to the script."""
 
 
@@ -269,7 +267,6 @@ def launch(
     ] = None,
     seed: Annotated[int, option("First seed of a measured script.", min=0)] = 0,
     seeds: Annotated[int, option("Runs of a measured script for each number of workers.", "N", min=1)] = 1,
-    strategy: StrategyOption = DEFAULT,
     device: DeviceOption = "auto",
     cpus_per_worker: Annotated[int | None, option("Cores of each worker.", "N", "1 on CPUs", min=1)] = None,
     logs: Annotated[
@@ -281,18 +278,10 @@ def launch(
     ] = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Train with your own PyTorch or Keras script on several workers.
+    """Train with your own PyTorch script on several workers.
 
-    A Keras script needs three more lines:
-
-    \b
-      import scalestudy
-      workers = scalestudy.workers()               # right after the imports
-      history = workers.fit(model, x, y, ...)      # was: model.fit(x, y, ...)
-      if workers.is_chief: model.save("m.keras")   # around work for one process only
-
-    A PyTorch script for torchrun runs as it is, with torchrun's environment variables. Three more lines
-    measure it for report, advise and compare:
+    A script for torchrun runs as it is, with torchrun's environment variables. Three more lines measure it
+    for report, advise and compare:
 
     \b
       workers = scalestudy.workers()
@@ -304,25 +293,23 @@ def launch(
     rank fails, all are stopped, and its last lines are shown. See docs/reference/scripts.md.
     """  # noqa: D301 (click keeps lines after a backspace as they are)
     from scalestudy.cluster.resolve import resolve
-    from scalestudy.features.scripts.launch import is_own_loop, run_rank, run_sweep, start_lines, sweep_of
+    from scalestudy.features.scripts.launch import run_rank, run_sweep, start_lines, sweep_of
 
     keys = {"device": device} | ({} if cpus_per_worker is None else {"cpus_per_worker": cpus_per_worker})
     if logs is not None:
         refuse_inside_study(logs)
     words = script_arguments(script, arguments or [])
     place = resolve(os.environ)
-    if place.size > 1 and not dry_run and is_own_loop(script, strategy):
+    if place.size > 1 and not dry_run:
         if workers is not None or seeds > 1 or logs is not None:
             raise UserError(
                 f"no -n, --seeds or --logs, since {place.source} has started {place.size} processes",
                 "one of them",
                 "Leave them out: each of those processes is a worker, and --seed gives the seed.",
             )
-        run_rank(script, words, place, strategy=strategy, device=device, seed=seed, out=folder)
+        run_rank(script, words, place, device=device, seed=seed, out=folder)
     counts = worker_counts(workers or "1")
-    planned = sweep_of(
-        script, words, counts, range(seed, seed + seeds), strategy=strategy, launch=keys, out=folder
-    )
+    planned = sweep_of(script, words, counts, range(seed, seed + seeds), launch=keys, out=folder)
     if dry_run:
         for line in [line for one in planned for line in start_lines(one)]:
             out().print(line, markup=False, soft_wrap=True)

@@ -1,6 +1,5 @@
 """The processes of a run, the workers that each computes, how they join, and what they exchange."""
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -42,17 +41,6 @@ class Group:
         words = self.host_sum(words if self.rank == 0 else np.zeros_like(words))
         return np.frombuffer(words.tobytes()[: value.nbytes], value.dtype).reshape(value.shape)
 
-    def share_object(self, value: Any) -> Any:
-        """Return rank 0's numbers, text, lists and dicts on every rank; arrays arrive as lists.
-
-        They travel as JSON: who poses as a rank can change values, but run no code.
-        """
-        if self.size == 1:
-            return value
-        mine = np.frombuffer(to_json(value).encode() if self.rank == 0 else b"", np.uint8)
-        (length,) = self.share(np.array([len(mine)], np.int64))
-        return json.loads(self.share(mine if self.rank == 0 else np.zeros(int(length), np.uint8)).tobytes())
-
     def share_arrays(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """Return rank 0's arrays on every rank, as `share` does, by a single sum."""
         mine = np.frombuffer(b"".join(value.tobytes() for value in values), np.uint8)
@@ -89,11 +77,6 @@ class Group:
             )
             for part, array in zip(parts, arrays, strict=True)
         ]
-
-
-def to_json(value: Any) -> str:
-    """Return a value as JSON, with NumPy's numbers and arrays as Python's numbers and lists."""
-    return json.dumps(value, default=lambda array: np.asarray(array).tolist())
 
 
 def _words(value: NDArray[Any]) -> NDArray[np.int64]:

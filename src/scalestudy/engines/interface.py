@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Protocol, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.cluster.placement import Placement
 from scalestudy.config.objectives import Sense
 from scalestudy.config.point import Point
 from scalestudy.data.samples import Call, Slice
@@ -87,16 +86,6 @@ class Engine(Protocol):
             compute: Returns the objective to differentiate, and losses of shape [B].
             variables: Variables of the model and its loss for which gradients are computed.
             change: Receives the gradients, with zeros for variables without one.
-        """
-
-    def script_session(
-        self, strategy: str, placement: Placement, *, workers: int, device: str, threads: int
-    ) -> Any:
-        """Join the other workers of a user's script; return an object with their `group`, used by `Workers`.
-
-        Raises:
-            UserError: If the framework has already computed in this process.
-            RunError: If the other workers are not reached.
         """
 
 

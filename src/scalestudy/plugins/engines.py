@@ -145,10 +145,9 @@ class EngineTraits:
         trial_module: Module that tries one of `collectives` in a separate process,
             and reports how libraries were built (see `engines.exchange_trial`); "" if there is none.
         unused: Packages that it only looks for: hidden while it is imported.
-        script_modules: Modules whose import identifies a script with its own training loop, which is started
-            as by torchrun, and measured. () if scripts train with Keras's `fit`.
+        script_modules: Modules whose import identifies a script or task of this engine.
         compiles: Whether `train.compile` compiles models; XLA belongs to strategies.
-        script_session: "module:class" that measures such a script in one process.
+        script_session: "module:class" that measures a script in one process; "" if its scripts cannot be.
     """
 
     name: str

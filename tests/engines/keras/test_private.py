@@ -62,33 +62,6 @@ def test_private_attributes_of_others_are_used_in_one_file_alone():
 
 
 @pytest.mark.engine
-def test_what_we_use_of_keras_to_share_its_fit_is_still_there(framework):
-    import keras
-    import numpy as np
-
-    from scalestudy.engines.keras import private
-
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dropout(0.5), keras.layers.Dense(1)])
-    model.compile("sgd", "mse", metrics=["mae"], jit_compile=True)
-    x = np.zeros((5, 2), np.float32)
-    private.build_from(model, (x, x[:, :1]))
-    compiled = private.compiled_of(model)
-    assert [part.loss.name for part in compiled.parts] == ["mse"]
-    assert len(compiled.tracker.variables) == 2  # a sum and a count
-    assert len(compiled.metrics.variables) == 2
-    assert private.compile_arguments(model)["jit_compile"] is True
-    assert private.asks_training(model)
-    assert private.first_epoch(model, 3) == 3 == private.first_epoch(model)
-    assert tuple(private.seed_state(model.layers[0]).shape) == (2,)
-    adapter = private.epoch_iterator(x=x, batch_size=2).data_adapter
-    assert private.batch_of(adapter) == (5, 2)
-    assert [len(np.ravel(rows)) for rows in private.rows_in_order(adapter)] == [2, 2, 1]
-    norm = keras.layers.BatchNormalization()
-    norm.build((None, 2))
-    assert [tuple(each.shape) for each in private.own_moments(norm)(x, None)] == [(2,), (2,)]
-
-
-@pytest.mark.engine
 def test_they_mean_in_keras_what_we_take_them_for(framework):
     import keras
 

@@ -1,4 +1,4 @@
-"""Scripts with their own training loop: how they are recognised, started and recorded."""
+"""Scripts: how they are recognised, started and recorded."""
 
 import importlib.util
 import os
@@ -20,7 +20,6 @@ from scalestudy.features.scripts.join import (
     Start,
     is_helper,
     main_file,
-    strategy_of,
     torchrun_variables,
 )
 from scalestudy.features.scripts.launch import commands, run_script, script_of, start_lines, sweep_of
@@ -32,9 +31,9 @@ from scalestudy.features.scripts.measured_study import (
     script_here,
     script_text,
 )
-from scalestudy.features.scripts.script_workers import LoopWorkers
+from scalestudy.features.scripts.script_workers import Workers
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.plugins.engines import engine_of_script, engine_traits
+from scalestudy.plugins.engines import engine_of_script
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
@@ -82,13 +81,6 @@ def test_a_process_that_loads_data_knows_the_script_and_that_it_is_no_worker():
     assert not is_helper({"__main__": main, "__mp_main__": main})
 
 
-def test_its_strategy_is_that_of_processes_and_no_other():
-    torch = engine_traits("torch")
-    assert strategy_of("native", torch).name == strategy_of("ddp").name == "ddp"
-    with pytest.raises(UserError, match="torch-virtual"):
-        strategy_of("torch-virtual", torch)
-
-
 def test_each_process_has_torchruns_variables():
     place = Placement(3, 4, 1, 2, 1, ("localhost", "localhost", "b.invalid", "b.invalid"), "slurm", 20_000)
     found = torchrun_variables(place, {"OMP_NUM_THREADS": "7"})
@@ -108,9 +100,8 @@ def test_each_process_has_torchruns_variables():
 
 @with_torch
 def test_it_is_started_with_the_runs_gpus_and_nothing_of_its_framework_is_decided(file, tmp_path):
-    script = script_of(file, (), strategy="native", workers=2, launch={"device": "cpu"}, seed=5)
+    script = script_of(file, (), workers=2, launch={"device": "cpu"}, seed=5)
     first, second = commands(script, RunFolder(tmp_path), 20_000, [0, 1], {"A": "1"})
-    assert first.environment["SCALESTUDY_SCRIPT_STRATEGY"] == "ddp"
     assert first.environment["SCALESTUDY_SCRIPT_SEED"] == "5"
     assert first.environment["CUDA_VISIBLE_DEVICES"] == "-1"  # device cpu
     assert not {"KERAS_BACKEND", "CUBLAS_WORKSPACE_CONFIG"} & first.environment.keys()
@@ -126,14 +117,11 @@ def test_it_is_started_with_the_runs_gpus_and_nothing_of_its_framework_is_decide
 
 @with_torch
 def test_a_sweep_is_every_number_of_workers_under_every_seed_one_seed_after_another(file):
-    given = {"strategy": "native", "launch": {"device": "cpu"}}
+    given = {"launch": {"device": "cpu"}}
     found = [script.point for script in sweep_of(file, (), [1, 2], range(2), **given)]
     assert [point.seed for point in found] == [0, 0, 1, 1]
     assert {(point.workers, point.seed) for point in found} == {(1, 0), (2, 0), (1, 1), (2, 1)}
     assert [point.turn.place for point in found] == [0, 1, 2, 3]
-    file.write_text("import keras\n")
-    with pytest.raises(UserError, match="2 runs"):
-        sweep_of(file, (), [1, 2], range(1), **given)
 
 
 def test_a_script_that_would_not_be_measured_or_whose_seeds_would_not_differ_is_named(file, monkeypatch):
@@ -141,7 +129,7 @@ def test_a_script_that_would_not_be_measured_or_whose_seeds_would_not_differ_is_
 
     def notes(seeds=(0,)):
         said = []
-        scripts = sweep_of(file, (), [1], seeds, strategy="native", launch={"device": "cpu"})
+        scripts = sweep_of(file, (), [1], seeds, launch={"device": "cpu"})
         launch.run_sweep(scripts, None, said.append)
         return " ".join(said)
 
@@ -172,7 +160,7 @@ def test_numbers_of_workers():
 
 def recording(workers, seed=0):
     places = Placement(0, workers, 0, workers, 0, ("localhost",) * workers, "torchrun", 20_000)
-    return Recording(Start(places, workers, "ddp", "cpu"), seed, 2, PhaseClock())
+    return Recording(Start(places, "cpu"), seed, 2, PhaseClock())
 
 
 def left(digest="", **values):
@@ -223,7 +211,7 @@ def test_an_epoch_has_the_mean_loss_and_the_quality_of_all_workers(file):
 
 
 def test_a_run_keeps_what_its_launcher_knew_of_it(file, monkeypatch):
-    (script,) = sweep_of(file, (), [2], [0], strategy="native", launch={"device": "cpu"})
+    (script,) = sweep_of(file, (), [2], [0], launch={"device": "cpu"})
     planned = script.point.on(oversubscribed="2 workers on 1 core")
     planned = planned.model_copy(update={"turn": Turn(order="blocks", place=3)})
     write_point(file.parent / "point.json", planned)
@@ -310,7 +298,7 @@ def test_arguments_of_a_script_are_swept(file, monkeypatch):
 
 @with_torch
 def test_a_negative_number_of_samples_is_refused_where_it_is_counted(file):
-    workers = LoopWorkers(Start(Placement(0, 1, 0, 1, 0, ("localhost",), "test"), 1, "ddp", "cpu"))
+    workers = Workers(Start(Placement(0, 1, 0, 1, 0, ("localhost",), "test"), "cpu"))
     for epoch in workers.epochs(2):
         workers.count(8)
         if epoch == 1:
@@ -325,7 +313,6 @@ def test_a_negative_number_of_samples_is_refused_where_it_is_counted(file):
 def test_a_process_that_has_ended_its_script_leaves_others_that_hang(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text("")
     monkeypatch.setattr(script_process, "LEAVE_AFTER", 0.1)
-    monkeypatch.setattr(script_process, "_has_own_loop", lambda: True)
     monkeypatch.setattr(sys, "argv", sys.argv)
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert script_process._run(tmp_path, str(tmp_path / "train.py"), [], 1, 2) == 0
@@ -349,6 +336,6 @@ def test_the_rank_that_ended_before_another_failed_is_named(file, monkeypatch):
         "code = script_process.main(sys.argv[1:])\nsys.stderr.flush()\nos._exit(code)\n"
     )
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(file.parent), os.environ.get("PYTHONPATH", "")]))
-    script = script_of(file, (), strategy="ddp", workers=2, launch={"device": "cpu"})
+    script = script_of(file, (), workers=2, launch={"device": "cpu"})
     with pytest.raises(RunError, match=r"rank 0 ended.*rank 1 had ended the script before"):
         run_script(script, None, print)

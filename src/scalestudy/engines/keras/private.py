@@ -1,19 +1,13 @@
-"""All uses of private parts of Keras (known in 3.15) and TensorFlow (2.21)."""
+"""All uses of private parts of Keras (known in 3.15)."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
 
 import keras
 import numpy as np
 from keras import ops
-from keras.src.backend import get_keras_mask
 from keras.src.backend.common import dtypes
-from keras.src.losses.loss import apply_mask, squeeze_or_expand_to_same_rank
-from keras.src.trainers.data_adapters import array_slicing
-from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
-from keras.src.trainers.epoch_iterator import EpochIterator
 from keras.src.utils import file_utils, module_utils
 
 from scalestudy.engines.keras.layer_context import current
@@ -90,113 +84,6 @@ def forbid_downloads() -> None:
         )
 
     file_utils.urlretrieve = refuse
-
-
-class CompiledParts(NamedTuple):
-    """The built loss and metrics of a compiled model.
-
-    Attributes:
-        loss: Keras's sum of losses, or None.
-        parts: The losses of that sum.
-        tracker: Tracks the mean of the loss over an epoch.
-        loss_metrics: The same for each of several losses.
-        metrics: Metrics and weighted metrics as one object, or None.
-    """
-
-    loss: Any
-    parts: list[Any]
-    tracker: Any
-    loss_metrics: list[Any]
-    metrics: Any
-
-
-def compiled_of(model: keras.Model) -> CompiledParts:
-    """Return the loss and metrics of a compiled model, which must be built by `build_from`."""
-    loss = model._compile_loss
-    parts = list(loss._flat_losses or []) if loss is not None else []
-    metrics = model._compile_metrics
-    return CompiledParts(loss, parts, model._loss_tracker, list(loss.metrics) if loss else [], metrics)
-
-
-def parts_replaced(compiled: CompiledParts, functions: Sequence[Any]) -> AbstractContextManager[None]:
-    """Make Keras's sum of losses call `functions` instead of its own losses inside the block."""
-    parts = [part._replace(loss=call) for part, call in zip(compiled.parts, functions, strict=True)]
-    return replace({compiled.loss: {"_flat_losses": parts}})
-
-
-def build_from(model: keras.Model, specs: Any) -> None:
-    """Build a compiled model with losses, metrics and optimizer, for batches with this structure of specs."""
-    model._symbolic_build(data_batch=specs)
-
-
-def asks_training(model: keras.Model) -> bool:
-    """Return whether the model's `call` takes the argument `training`."""
-    return bool(model._call_has_training_arg)
-
-
-def compile_arguments(model: keras.Model) -> dict[str, Any]:
-    """Return the arguments of `compile`, or {} if Keras has not stored them."""
-    config = model._compile_config
-    return dict(config.config) if config is not None else {}
-
-
-def first_epoch(model: keras.Model, epoch: int | None = None) -> int:
-    """Return the epoch at which `fit` begins, which callbacks (BackupAndRestore) may set; set it if given."""
-    if epoch is not None:
-        model._initial_epoch = epoch
-    return int(model._initial_epoch or 0)
-
-
-def mask_of(outputs: Any) -> Any:
-    """Return Keras's mask of an output, or None."""
-    return get_keras_mask(outputs)
-
-
-def weigh(values: Any, weights: Any, mask: Any) -> tuple[Any, Any]:
-    """Return weighted losses and the weights, or None without weights. Masked losses have weight 0."""
-    weights = apply_mask(weights, mask, dtype=values.dtype, reduction="sum")
-    if weights is None:
-        return values, None
-    values, weights = squeeze_or_expand_to_same_rank(values, ops.cast(weights, values.dtype))
-    return values * weights, weights
-
-
-def epoch_iterator(**arguments: Any) -> Any:
-    """Return Keras's iterator over epochs, which counts steps and warns if the data ends early."""
-    return EpochIterator(**arguments)
-
-
-def array_rows(adapter: Any) -> Any | None:
-    """Return the sliceable arrays of a data adapter in their structure, or None for a stream."""
-    if not isinstance(adapter, ArrayDataAdapter):
-        return None
-    return array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")
-
-
-def rows_in_order(adapter: Any) -> Any:
-    """Return a `tf.data.Dataset` of batches of row numbers, in the order in which Keras takes these rows."""
-    rows = np.arange(adapter._num_samples)
-    return ArrayDataAdapter(rows, batch_size=adapter._batch_size, shuffle=adapter._shuffle).get_tf_dataset()
-
-
-def batch_of(adapter: Any) -> tuple[int, int]:
-    """Return the number of rows and the batch size of a data adapter of arrays."""
-    return adapter._num_samples, adapter._batch_size
-
-
-@contextmanager
-def replace(attributes: Mapping[Any, Mapping[str, Any]]) -> Iterator[None]:
-    """Set attributes of layers, modules or other objects inside the block, without Keras tracking them."""
-    before = {owner: dict(vars(owner)) for owner in attributes}
-    try:
-        for owner, values in attributes.items():
-            vars(owner).update(values)
-        yield
-    finally:
-        for owner, values in attributes.items():
-            for name in values:
-                vars(owner).pop(name, None)
-            vars(owner).update({name: before[owner][name] for name in values if name in before[owner]})
 
 
 def keep_wide_types() -> None:
@@ -327,23 +214,6 @@ def fuse_bias() -> None:
     BaseConv.call, BaseConvTranspose.call = call, call_transposed
 
 
-def seed_state(layer: keras.layers.Layer) -> Any:
-    """Return the variable of a layer's random state; each draw adds 1 to its second number."""
-    return layer.seed_generator.state
-
-
 def seed_generators(layer: keras.layers.Layer) -> list[Any]:
     """Return the seed generators of a layer, without those of inner layers."""
     return list(layer._seed_generators)
-
-
-def own_moments(layer: keras.layers.BatchNormalization) -> Callable[..., Any]:
-    """Return how batch normalisation computes moments: (inputs, mask) -> mean and variance, shape [C]."""
-    return layer._moments
-
-
-def epochs_by(iterator: Callable[..., Any]) -> AbstractContextManager[None]:
-    """Make `fit` and `evaluate` iterate over `iterator(**arguments)` inside the block."""
-    from keras.src.backend.tensorflow import trainer as tensorflow_trainer  # which imports TensorFlow
-
-    return replace({tensorflow_trainer: {"TFEpochIterator": iterator}})

@@ -8,23 +8,20 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Point
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.engines.group import Joined, join
+from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine, StepTrial
 from scalestudy.engines.keras.arithmetic import OVERRIDE, refuse_other_arithmetic
 from scalestudy.engines.keras.arithmetic import begin as begin_keras
 from scalestudy.engines.keras.inference import KerasInference, open_inference
 from scalestudy.engines.keras.model_files import export_model, load_model
 from scalestudy.engines.keras.private import forbid_downloads
-from scalestudy.engines.tensorflow.fit_session import FitSession
 from scalestudy.engines.tensorflow.installation import explain, gpu_log
 from scalestudy.engines.tensorflow.replicas import without_exchange
 from scalestudy.engines.tensorflow.tensorflow_trainer import TensorFlowTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
 from scalestudy.store.model_record import ModelRecord
-from scalestudy.util.errors import UserError
 
 
 def set_up(
@@ -159,22 +156,6 @@ class TensorFlow:
 
         losses = np.asarray(tf.function(step, autograph=False)())
         return StepTrial(losses, reached, stray[0] if stray else None)
-
-    def script_session(
-        self, strategy: str, placement: Placement, *, workers: int, device: str, threads: int
-    ) -> FitSession:
-        try:
-            set_up(threads=threads, at_once=2, deterministic=False)
-            return FitSession(join(strategy, placement, workers=workers, device=device))
-        except RuntimeError as error:
-            words = str(error)
-            if "initializ" not in words and "program startup" not in words:
-                raise
-            raise UserError(
-                "`scalestudy.workers()` before TensorFlow computes anything",
-                f"a process that has already computed: {words.splitlines()[0].rstrip('.')}",
-                "Call it right after the imports, before making data and models.",
-            ) from error
 
 
 def _peak(device: str) -> int | None:

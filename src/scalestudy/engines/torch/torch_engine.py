@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Point
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
@@ -126,15 +125,6 @@ class Torch:
             losses.detach().cpu().float().numpy(),
             [gradient is not None for gradient in gradients],
             f"a parameter of shape {list(strays[0].shape)}" if strays else None,
-        )
-
-    def script_session(
-        self, strategy: str, placement: Placement, *, workers: int, device: str, threads: int
-    ) -> Any:
-        raise UserError(
-            "a script that trains with Keras's fit on TensorFlow",
-            "one on PyTorch",
-            "Write a loop over epochs and batches, as in docs/guides/script.md.",
         )
 
 

@@ -20,13 +20,13 @@ import torch
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines.group import Group, to_json
+from scalestudy.engines.group import Group
 from scalestudy.engines.rendezvous import find_address, listening, start_within
 from scalestudy.util.errors import RunError, UserError
 
 
 def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
-    """Return a callback for Lightning's Trainer that measures epochs; see `LoopWorkers`."""
+    """Return a callback for Lightning's Trainer that measures epochs; see `Workers`."""
     older = "pytorch_lightning" in sys.modules and "lightning" not in sys.modules
     package: Any = importlib.import_module("pytorch_lightning" if older else "lightning.pytorch")
 
@@ -63,7 +63,7 @@ def lightning_callback(workers: Any, quality: str, better: str | None) -> Any:
 
 
 def transformers_callback(workers: Any, quality: str, better: str | None) -> Any:
-    """Return a callback for the Trainer of transformers that measures epochs; see `LoopWorkers`.
+    """Return a callback for the Trainer of transformers that measures epochs; see `Workers`.
 
     The Trainer passes no batches to callbacks, so a hook of the model counts their rows and their loss.
     """
@@ -157,9 +157,10 @@ class StoreGroup(Group):
         return np.sum(rows, axis=0, dtype=values.dtype).reshape(values.shape)
 
     def share_object(self, value: Any) -> Any:
+        """Return rank 0's value of JSON on every rank; NumPy's numbers and arrays become Python's."""
         key = self._key()
         if self.rank == 0:
-            self._store.set(key, to_json(value))
+            self._store.set(key, json.dumps(value, default=lambda array: np.asarray(array).tolist()))
         shared = json.loads(self._read(key))
         if self._store.add(f"{key}/read", 1) == self.size:
             self._store.delete_key(key)
@@ -203,6 +204,9 @@ class StoreGroup(Group):
 
 class OneProcess(Group):
     """A single process."""
+
+    def share_object(self, value: Any) -> Any:
+        return value
 
     def to_first(self, value: Any) -> list[Any] | None:
         return [value]

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from scalestudy.app.small_studies import one_point_study
 from scalestudy.cluster.placement import Placement
-from scalestudy.cluster.worker_environment import for_instances, library_changes, process_environment
+from scalestudy.cluster.worker_environment import for_instances, library_changes
 from scalestudy.config.expand import RunOrder
 from scalestudy.config.point import Point
 from scalestudy.config.task_sources import source_files
@@ -23,11 +23,9 @@ from scalestudy.features.scripts.join import (
     DEVICE,
     FOLDER,
     OUT,
+    SCRIPT_STRATEGY,
     SEED,
-    STRATEGY,
-    WORKERS,
-    has_own_loop,
-    strategy_of,
+    refuse_other_engines,
     torchrun_variables,
 )
 from scalestudy.features.scripts.measured_study import folder_path, measured_point, script_text
@@ -37,7 +35,7 @@ from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.local import STOP, failure_of_end, points_here, terminable
 from scalestudy.launch.reserve import await_gpus, grant
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, worker_commands
-from scalestudy.plugins.engines import engine_of_script, engine_traits, find_packages
+from scalestudy.plugins.engines import find_packages
 from scalestudy.store.records import Failure, Result
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import finished_run
@@ -58,17 +56,10 @@ class Script:
     arguments: tuple[str, ...] = ()
     out: str | None = None
 
-    @property
-    def own_loop(self) -> bool:
-        """Whether the script is started as torchrun would start it, and measured if it asks for that."""
-        return has_own_loop(self.point.traits)
-
     def variables(self) -> dict[str, str]:
         """Return the environment variables that configure its processes; see `join`."""
         point = self.point
         return {
-            STRATEGY: point.implementation,
-            WORKERS: str(point.workers),
             DEVICE: point.launch.device,
             SEED: str(point.seed),
             **({OUT: os.path.abspath(self.out)} if self.out else {}),
@@ -79,7 +70,6 @@ def script_of(
     file: Path,
     arguments: Sequence[str],
     *,
-    strategy: str,
     workers: int,
     launch: dict[str, Any],
     seed: int = 0,
@@ -87,38 +77,29 @@ def script_of(
 ) -> Script:
     """Return a script to start on this machine's devices and cores.
 
-    `strategy` and the keys in `launch` (device, cpus_per_worker) are as in a study file. `out` is the folder
-    for runs of a measured script; if None, they are in `studies`.
+    The keys in `launch` (device, cpus_per_worker) are as in a study file. `out` is the folder for runs of a
+    measured script; if None, they are in `studies`.
 
     Raises:
         UserError: If the script cannot be started with these settings.
     """
     refuse_no_script(file)
-    kind = strategy_of(strategy, engine_of_script(file))
-    if kind.most_workers == 1 and workers > 1:
-        raise UserError(
-            f"one worker for strategy {strategy}",
-            str(workers),
-            "Use multiworker or horovod for several workers.",
-        )
-    sweep = {"strategy": kind.name, "workers": workers, "seed": seed}
+    sweep = {"strategy": SCRIPT_STRATEGY, "workers": workers, "seed": seed}
     (point,) = points_here(one_point_study(*PLAIN, sweep, {"launch": launch}))
     refuse_missing_software([point])
-    if has_own_loop(kind):
-        text = script_text(file, arguments)
-        point = measured_point(text, kind.name, workers, seed, point.terms)
-        folder_path(text, str(out) if out else None)
-    else:
-        point = point.model_copy(update={"name": file.name, "study": "scalestudy launch"})
+    text = script_text(file, arguments)
+    point = measured_point(text, workers, seed, point.terms)
+    folder_path(text, str(out) if out else None)
     return Script(point, str(file), tuple(arguments), str(out) if out else None)
 
 
 def refuse_no_script(file: Path) -> None:
-    """Raise `UserError` if `file` is not a file."""
+    """Raise `UserError` if `file` is no file, or no script that can be started."""
     if not file.is_file():
         raise UserError(
             "a Python script", f"{file}, which is not a file", "Put the script first, then its arguments."
         )
+    refuse_other_engines(file)
 
 
 def sweep_of(
@@ -127,19 +108,10 @@ def sweep_of(
     """Return a script's runs for all numbers of workers and seeds, in randomised blocks.
 
     `given` holds further arguments of `script_of`.
-
-    Raises:
-        UserError: If there are several runs and the script is not measured.
     """
     scripts = [
         script_of(file, arguments, workers=count, seed=seed, **given) for count in workers for seed in seeds
     ]
-    if len(scripts) > 1 and not scripts[0].own_loop:
-        raise UserError(
-            "one number of workers and one seed, for a script that trains with Keras's fit",
-            f"{len(scripts)} runs",
-            "Sweep over a task (docs/guides/model.md), or launch it once for each run.",
-        )
     order = RunOrder.drawn_from(file.name).arrange([script.point for script in scripts])
     named = {script.point.name: script for script in scripts}
     return [replace(named[point.name], point=point) for point in order]
@@ -189,10 +161,8 @@ def _result_of(script: Script) -> Result | None:
 
 
 def _unmeasured(scripts: Sequence[Script]) -> Iterator[str]:
-    """Sentences on lines that a script with its own loop lacks, so that its runs give no results."""
+    """Sentences on lines that a script lacks, so that its runs give no results."""
     file = Path(scripts[0].file)
-    if not scripts[0].own_loop:
-        return
     files = source_files(str(file.absolute())).values()
     if not any("scalestudy" in find_packages(source) for source in files):
         yield (
@@ -209,17 +179,11 @@ def _unmeasured(scripts: Sequence[Script]) -> Iterator[str]:
         )
 
 
-def is_own_loop(file: Path, strategy: str) -> bool:
-    """Return whether a script is started as torchrun would start it, for this `--strategy`."""
-    return has_own_loop(strategy_of(strategy, engine_of_script(file)))
-
-
 def run_rank(
     file: Path,
     arguments: Sequence[str],
     placement: Placement,
     *,
-    strategy: str,
     device: str,
     seed: int,
     out: Path | None,
@@ -231,35 +195,28 @@ def run_rank(
         RunError: If the host of rank 0 is not found.
     """
     refuse_no_script(file)
-    kind = strategy_of(strategy, engine_of_script(file))
-    given = {STRATEGY: kind.name, DEVICE: device, SEED: str(seed)}
+    given = {DEVICE: device, SEED: str(seed)}
     given |= {OUT: os.path.abspath(out)} if out else {}
-    environment = _loop_environment(os.environ, device) | torchrun_variables(placement) | given
+    environment = _environment(os.environ, device) | torchrun_variables(placement) | given
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, str(file), *arguments], environment)
 
 
 def start_lines(script: Script) -> list[str]:
     """Return a line for each process that would be started, and the equivalent srun command."""
-    point, command = script.point, shlex.join(["python", script.file, *script.arguments])
+    point, words = script.point, shlex.join([script.file, *script.arguments])
     cores = f"{point.launch.cpus_per_worker} core{'s' * (point.launch.cpus_per_worker > 1)} per worker"
     lines = [f"{point.workers} workers by {point.implementation}, {cores}, device {point.launch.device}"]
     for rank in range(point.processes):
         log = "this terminal" if rank == 0 else f"its log (rank-{rank}.log)"
-        lines.append(f"rank {rank}: {command}  (output: {log})")
-    if script.own_loop:
-        launch = f"scalestudy launch{f' --out {script.out}' if script.out else ''}"
-        command = command.replace("python", launch, 1)
-    if not point.traits.spans_nodes:
-        return [*lines, "Through Slurm: take horovod or multiworker, which have a process for each worker"]
+        lines.append(f"rank {rank}: python {words}  (output: {log})")
     on_gpus = point.launch.device == "gpu" or (point.launch.device == "auto" and devices.gpus() > 0)
     # A script that uses cuda:LOCAL_RANK must see all GPUs of its node.
-    gpus = (f" --gpus={point.workers}" if script.own_loop else " --gpus-per-task=1") * on_gpus
+    gpus = f" --gpus={point.workers}" * on_gpus
     srun = (
-        f"{STRATEGY}={point.implementation} "
-        * (not script.own_loop)
-        + f"srun --kill-on-bad-exit=1 --ntasks={point.workers} "
-        f"--cpus-per-task={point.launch.cpus_per_worker}{gpus} {command}"
+        f"srun --kill-on-bad-exit=1 --ntasks={point.workers} "
+        f"--cpus-per-task={point.launch.cpus_per_worker}{gpus} "
+        f"scalestudy launch{f' --out {script.out}' if script.out else ''} {words}"
     )
     return [*lines, f"Through Slurm: {srun}"]
 
@@ -303,7 +260,7 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
     measured = _leave_measured(folder, failure)
     if measured and not failure:
         on_note(f"Measured: scalestudy report {shlex.quote(str(measured.path.parents[2]))}")
-    if script.own_loop and not measured and not failure:
+    if not measured and not failure:
         on_note(f"Nothing was measured: {script.file} has begun no epoch of workers.epochs().")
     if failure is None:
         if logs is None:
@@ -336,14 +293,8 @@ def _leave_measured(folder: Path, failure: Failure | None) -> RunFolder | None:
     return run
 
 
-def _environment(script: Script, variables: Mapping[str, str]) -> dict[str, str]:
-    if script.own_loop:
-        return _loop_environment(variables, script.point.launch.device)
-    return process_environment(variables, engine_traits(script.point.engine), gpus=None).applied(variables)
-
-
-def _loop_environment(variables: Mapping[str, str], device: str) -> dict[str, str]:
-    """Return the variables of a script with its own loop, which sees all GPUs of the run.
+def _environment(variables: Mapping[str, str], device: str) -> dict[str, str]:
+    """Return the variables of a script, which sees all GPUs of the run.
 
     The script itself chooses the GPU of its LOCAL_RANK, and makes all other decisions.
     """
@@ -358,7 +309,7 @@ def commands(
     """Return the command of each process, in the current folder; rank 0 inherits this process's output."""
     processes = []
     for rank, worker in enumerate(worker_commands(run, script.point.processes, port, cpus, environment)):
-        variables = _environment(script, worker.environment) | script.variables()
+        variables = _environment(worker.environment, script.point.launch.device) | script.variables()
         variables[FOLDER] = str(run.path.absolute())
         if rank == 0:
             variables.pop("PYTHONUNBUFFERED", None)

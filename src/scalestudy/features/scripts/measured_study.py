@@ -32,7 +32,7 @@ from scalestudy.config.settings import (
     TrainSettings,
 )
 from scalestudy.config.task_sources import digests, source_files
-from scalestudy.features.scripts.join import FOLDER, OUT, Start, main_file
+from scalestudy.features.scripts.join import FOLDER, OUT, SCRIPT_STRATEGY, Start, main_file
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.strategies import traits
@@ -80,14 +80,14 @@ def script_here() -> ScriptText:
     return script_text(file, sys.argv[1:])
 
 
-def measured_point(script: ScriptText, strategy: str, workers: int, seed: int, terms: Terms) -> Point:
+def measured_point(script: ScriptText, workers: int, seed: int, terms: Terms) -> Point:
     """Return a point of a script's study. Its training settings are placeholders until `with_facts`."""
     return Point(
-        name=point_name(strategy, workers, seed, script.swept),
+        name=point_name(SCRIPT_STRATEGY, workers, seed, script.swept),
         study=script.file.stem,
         task=f"{TASK}{script.file}",
-        engine=traits(strategy).engine,
-        strategy=strategy,
+        engine=traits(SCRIPT_STRATEGY).engine,
+        strategy=SCRIPT_STRATEGY,
         workers=workers,
         seed=seed,
         swept=script.swept,
@@ -107,8 +107,8 @@ def measured_point(script: ScriptText, strategy: str, workers: int, seed: int, t
 def point_of(start: Start, script: ScriptText, seed: int) -> Point:
     """Return the point that these processes compute."""
     launch = ResolvedLaunch(device=start.device, cpus_per_worker=len(cores.granted()))
-    terms = Terms(implementation=start.strategy, launch=launch)
-    return measured_point(script, start.strategy, start.workers, seed, terms)
+    terms = Terms(implementation=SCRIPT_STRATEGY, launch=launch)
+    return measured_point(script, start.placement.size, seed, terms)
 
 
 def folder_of(script: ScriptText, point: Point, out: str | None) -> StudyFolder:

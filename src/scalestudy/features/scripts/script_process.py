@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 from scalestudy.hardware.own_process import leave
-from scalestudy.util.errors import ScalestudyError, UserError
+from scalestudy.util.errors import ScalestudyError
 from scalestudy.util.tracebacks import raised_at, user_frame
 
 LOOK = 0.02
@@ -26,14 +26,12 @@ def main(arguments: list[str]) -> int:
         join_network()  # before anything starts a thread
         die_with_launcher()
         from scalestudy.cluster.resolve import resolve
+        from scalestudy.features.scripts.join import torchrun_variables
         from scalestudy.launch.supervise import supervise
         from scalestudy.store.run_folder import RunFolder
 
         placement = resolve(os.environ)
-        if _has_own_loop():
-            from scalestudy.features.scripts.join import torchrun_variables
-
-            os.environ.update(torchrun_variables(placement))
+        os.environ.update(torchrun_variables(placement))
         return supervise(
             RunFolder(folder),
             placement.rank,
@@ -72,15 +70,9 @@ def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) 
     except SystemExit as error:
         if error.code not in (None, 0):
             raise
-    from scalestudy.features.scripts.script_workers import finish, joined_already
+    from scalestudy.features.scripts.script_workers import finish
 
     finish()
-    if not (joined_already() or _has_own_loop()):
-        raise UserError(
-            "a script that calls scalestudy.workers(), which joins its processes into one training",
-            f"{script}, which ended without it: each process trained alone",
-            "Add `workers = scalestudy.workers()` after its imports; see `scalestudy launch --help`.",
-        )
     done_file(folder, rank).touch()
     deadline = time.monotonic() + LEAVE_AFTER
     while not all(done_file(folder, other).exists() for other in range(size)):
@@ -93,13 +85,6 @@ def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) 
 def done_file(folder: Path, rank: int) -> Path:
     """Return the file whose presence means that this rank has ended the script."""
     return folder / f"done-{rank}"
-
-
-def _has_own_loop() -> bool:
-    from scalestudy.features.scripts.join import STRATEGY, has_own_loop
-    from scalestudy.plugins.strategies import traits
-
-    return has_own_loop(traits(os.environ[STRATEGY]))
 
 
 if __name__ == "__main__":
