@@ -16,7 +16,6 @@ from scalestudy.cli.options import (
     OrderOption,
     ReportOption,
     ResultsOption,
-    StrategyOption,
     StudyFile,
     VerboseOption,
     WorkersOption,
@@ -26,7 +25,6 @@ from scalestudy.cli.options import (
     worker_counts,
 )
 from scalestudy.cli.printing import err, out
-from scalestudy.plugins.strategies import DEFAULT
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import refuse_inside_study
 

@@ -17,7 +17,6 @@ import pytest
 from scalestudy.analysis.findings import read_study
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.private_files import MEETING
-from scalestudy.engines.group import to_json
 from scalestudy.store.study_folder import StudyFolder
 
 pytestmark = [
@@ -101,7 +100,7 @@ def test_what_a_stranger_writes_into_the_store_runs_no_code(store, tmp_path):
 
 def test_numbers_and_lists_are_shared_and_arrays_summed_through_the_store(store):
     served, group = store
-    served.set("scalestudy/1", to_json({"loss": [np.float32(0.5), float("nan")], "at": np.arange(2)}))
+    served.set("scalestudy/1", json.dumps({"loss": [0.5, float("nan")], "at": [0, 1]}))
     shared = group.share_object(None)
     assert shared["loss"][0] == 0.5 and np.isnan(shared["loss"][1]) and shared["at"] == [0, 1]
     served.set("scalestudy/2/0", np.full((2, 1), 3.0).tobytes())
