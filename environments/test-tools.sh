@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Install what tests of pages and clusters need besides Python: a browser, axe-core, Slurm, Open MPI, sshd,
-# containers and linters. Needs Debian and root; elsewhere the tests that need them are skipped with a reason.
+# and linters. Needs Debian and root; elsewhere the tests that need them are skipped with a reason.
 set -euo pipefail
 cd "$(dirname "$0")"
 say() { echo "setup: $*" >&2; }
@@ -10,7 +10,7 @@ packages() {
   declare -A package=(
     [chromium]="chromium fonts-dejavu-core" [shellcheck]=shellcheck [mpirun]=openmpi-bin [mpicxx]=libopenmpi-dev
     [sbatch]=slurm-client [slurmctld]=slurmctld [slurmd]=slurmd [slurmdbd]="slurmdbd slurm-wlm-mysql-plugin"
-    [mariadbd]=mariadb-server [munged]=munge [ip]=iproute2 [ch-run]=charliecloud [debootstrap]=debootstrap [npm]=npm
+    [mariadbd]=mariadb-server [munged]=munge [ip]=iproute2 [npm]=npm
     [pdftotext]=poppler-utils [sshd]=openssh-server
   )
   for tool in "${!package[@]}"; do

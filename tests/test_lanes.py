@@ -14,7 +14,7 @@ def test_files_that_go_together_exist():
 
 
 def test_a_file_is_in_one_group_and_alone_if_none_names_it():
-    assert lanes.group("slurm/test_check.py") == lanes.group("slurm/test_containers.py") == "slurm: checks"
+    assert lanes.group("slurm/test_check.py") == "slurm: checks"
     assert lanes.group("engines/tensorflow/test_new.py") == lanes.group("tasks/test_new.py") == "framework"
     assert lanes.group("training/test_equality.py") == "equality"
     assert lanes.group("engines/tensorflow/test_mpirun.py") == "mpirun"

@@ -50,7 +50,6 @@ def test_this_environment_is_named_by_its_folder_and_keeps_its_id():
 
 def test_inside_a_container_the_image_names_it():
     assert container_image({"APPTAINER_CONTAINER": "/images/a b.sif"}) == "/images/a b.sif"
-    assert container_image({"CH_RUNNING": "Weird Al Yankovic"}) == "a Charliecloud image"
     assert container_image({"PATH": "/bin"}) is None
     assert environment_name({"SINGULARITY_CONTAINER": "/i.sif"}) == "/i.sif"
 

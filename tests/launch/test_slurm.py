@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from directives import options
-from scalestudy.launch.pbs import PBS
-from scalestudy.launch.queue.job_script import job_name, render
+from scalestudy.launch.queue.job_script import job_name
 from scalestudy.launch.queue.scheduler import (
     ENDED,
     RUNNING,
@@ -374,19 +373,6 @@ def test_a_process_with_several_devices_asks_for_all_and_a_partition_that_brings
     assert "NCCL_DEBUG" in script
     others = ("--gres=lscratch:10",)
     assert others[0] in options(job_script(job("single", 1, site(directives=others))))
-
-
-def test_every_strategy_starts_in_the_container_that_srun_enters():
-    on = site(gpus_per_node=2, container=Container(image="/i.sqsh", runtime="pyxis"))
-    for strategy, workers in (("single", 1), ("mirrored", 2), ("horovod", 2)):
-        script = job_script(job(strategy, workers, on))
-        assert "  --container-image=/i.sqsh\n" in script
-        assert script.endswith(' "${launch[@]}" "${worker[@]}"\n')
-        assert "srun --nodes=1" in script
-    with pytest.raises(UserError, match='launcher = "srun"'):
-        job_script(job("horovod", 2, on.model_copy(update={"launcher": "mpirun"})))
-    with pytest.raises(UserError, match="under PBS"):
-        render(job("single", 1, on), PBS.queue)
 
 
 def test_a_job_without_a_time_limit_is_not_warned_of_one():

@@ -10,14 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TypeVar
 
-from platformdirs import user_cache_path
-
 T = TypeVar("T")
 
 SCRIPT = Path(__file__).parent / "cluster.sh"
 PROJECT = Path(__file__).parents[2]
-CACHE = user_cache_path("scalestudy") / "tests"
-"""Files that are kept for later sessions; all nodes see them."""
 SLOTS = 8
 """Maximum of clusters on this machine; each slot has its own network, ports and folder."""
 COMMANDS = ("slurmctld", "slurmd", "sbatch", "slurmdbd", "mariadbd", "munged", "ip", "ss", "unshare")
@@ -55,7 +51,7 @@ class Cluster:
         settings = _settings(slot) | {
             "CLUSTER_NODES": str(nodes),
             "CLUSTER_ACCOUNTING": str(int(accounting)),
-            "CLUSTER_SHARED": ":".join(map(str, (PROJECT, sys.prefix, sys.base_prefix, CACHE))),
+            "CLUSTER_SHARED": ":".join(map(str, (PROJECT, sys.prefix, sys.base_prefix))),
         }
         self.env = (
             inherited
@@ -70,7 +66,6 @@ class Cluster:
 
     def up(self) -> None:
         self.root.mkdir(exist_ok=True)
-        CACHE.mkdir(parents=True, exist_ok=True)
         self._script("up")
 
     def down(self) -> None:

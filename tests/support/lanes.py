@@ -48,7 +48,7 @@ GROUPS = {
     "hosts": ("launch/test_hosts_lab.py",),
     "tutorials": ("docs/test_tutorials.py",),
     "end to end": ("test_end_to_end.py",),
-    "slurm: checks": ("slurm/test_check.py", "slurm/test_containers.py"),
+    "slurm: checks": ("slurm/test_check.py",),
     "checks": (
         "features/check/*.py",
         "launch/test_local_runs.py",

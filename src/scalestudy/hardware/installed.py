@@ -151,11 +151,8 @@ def environment_name(variables: Mapping[str, str] | None = None) -> str:
 
 
 def container_image(variables: Mapping[str, str]) -> str | None:
-    """Return the image of this process, from the variables of Apptainer, Singularity or Charliecloud."""
-    for name in IMAGE_VARIABLES:
-        if variables.get(name):
-            return variables[name]
-    return "a Charliecloud image" if variables.get("CH_RUNNING") else None
+    """Return the image of this process, from the variables of Apptainer or Singularity."""
+    return next((variables[name] for name in IMAGE_VARIABLES if variables.get(name)), None)
 
 
 LIMIT = 600.0

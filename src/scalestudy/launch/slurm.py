@@ -103,7 +103,6 @@ class Slurm(Queue):
     nodes_variable = "SLURM_JOB_NODELIST"
     job_form = re.compile(r"(\d+)(?:;.*)?")
     requeues = True
-    contains = True
     account_variable = "SBATCH_ACCOUNT"
     ignored_prefix = "SBATCH_"
     full = "MaxSubmit"  # AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, …

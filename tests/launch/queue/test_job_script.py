@@ -19,10 +19,8 @@ from scalestudy.launch.queue.job_script import (
     job_name,
     literal,
     one_line,
-    srun_options,
 )
 from scalestudy.launch.queue.site_profile import Container, find_site
-from scalestudy.util.errors import UserError
 from sites import EXAMPLES, MARK, job, job_script, site
 
 ENVIRONMENT = {
@@ -127,7 +125,6 @@ STUDY, DATA = Path("/work/me/studies/s"), Path("/data/sets")
 
 
 MOUNT = '--mount \'type=bind,"source={0}","destination={0}"\' '
-EVERY = (STUDY, Path("/work/me/cache"), DATA, Path("/tmp/me/s"), Path("/opt/tools/src"))
 
 
 @pytest.mark.parametrize(
@@ -155,15 +152,6 @@ EVERY = (STUDY, Path("/work/me/cache"), DATA, Path("/tmp/me/s"), Path("/opt/tool
             'singularity exec --nv --bind "$SCRATCH":/scratch --overlay /o.ext3:ro '
             '--overlay "$SCRATCH"/p.sqf:ro --pwd "$run" "$IMAGES"/a.sif',
         ),
-        (  # only topmost folders, since it makes none in an image
-            *({"runtime": "charliecloud"}, EVERY, True),
-            'ch-run --cd "$run" --bind /work --bind /data --bind /opt/tools/src /images/a.sif --',
-        ),
-        (  # not twice what the site binds
-            *({"runtime": "charliecloud", "binds": ("/work", "/x:/y")}, (STUDY,), False),
-            'ch-run --cd "$run" --bind /work --bind /x:/y /images/a.sif --',
-        ),
-        ({"runtime": "pyxis"}, (STUDY,), True, ""),  # srun enters the container
     ],
 )
 def test_a_container_sees_the_gpus_and_the_studys_folders(keys, binds, gpus, command):
@@ -172,43 +160,15 @@ def test_a_container_sees_the_gpus_and_the_studys_folders(keys, binds, gpus, com
 
 
 @pytest.mark.parametrize(
-    ("runtime", "path"), [("charliecloud", "/opt/a:b"), ("pyxis", "/a:b"), ("pyxis", "/a,b")]
-)
-def test_paths_that_a_runtime_would_split_are_refused(runtime, path):
-    container = Container(image="/i", runtime=runtime)
-    with pytest.raises(UserError, match="splits it"):
-        container_command(container, [Path(path)], gpus=True) or srun_options(container, [Path(path)])
-
-
-@pytest.mark.parametrize(
-    ("keys", "scratch", "gpus", "exports"),
+    ("runtime", "scratch", "exports"),
     [
-        ({}, "/s", True, {"APPTAINER_CACHEDIR": "/s/apptainer"}),
-        ({}, None, True, {"APPTAINER_CACHEDIR": '"$run/.apptainer"'}),  # never in the home folder
-        ({"runtime": "singularity"}, None, True, {"SINGULARITY_CACHEDIR": '"$run/.singularity"'}),
-        ({"runtime": "charliecloud"}, "/s", True, {}),
-        ({"runtime": "pyxis"}, "/s", False, {"NVIDIA_VISIBLE_DEVICES": "void"}),
-        ({"runtime": "pyxis", "gpu": "none"}, "/s", True, {"NVIDIA_VISIBLE_DEVICES": "void"}),
-        (
-            *({"runtime": "pyxis"}, "/s", True),
-            {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"},
-        ),
+        ("apptainer", "/s", {"APPTAINER_CACHEDIR": "/s/apptainer"}),
+        ("apptainer", None, {"APPTAINER_CACHEDIR": '"$run/.apptainer"'}),  # never in the home folder
+        ("singularity", None, {"SINGULARITY_CACHEDIR": '"$run/.singularity"'}),
     ],
 )
-def test_each_runtime_reads_variables_of_its_own(keys, scratch, gpus, exports):
-    assert container_exports(Container(image="/i", **keys), scratch, gpus=gpus) == exports
-
-
-PYXIS = Container(image="$IMAGES/a b.sqsh", runtime="pyxis", binds=("$SCRATCH", "/x:/y"))
-
-
-def test_under_pyxis_srun_enters_the_container_and_the_command_itself_does_not():
-    assert srun_options(PYXIS, [STUDY, DATA]) == [
-        """--container-image="$IMAGES"'/a b.sqsh'""",
-        '--container-mounts="$SCRATCH":"$SCRATCH",/x:/y,/work/me/studies/s:/work/me/studies/s,/data/sets:/data/sets',
-        '--container-workdir="$run"',
-    ]
-    assert srun_options(Container(image="/a.sif"), [STUDY]) == srun_options(None, [STUDY]) == []
+def test_each_runtime_reads_variables_of_its_own(runtime, scratch, exports):
+    assert container_exports(Container(image="/i", runtime=runtime), scratch) == exports
 
 
 NASTY_RUN = Path('/studies/s/points/it\'s "$HOME" `x`\n\\/run-1')
@@ -379,11 +339,10 @@ def test_a_linter_finds_nothing(shellcheck, tmp_path, path):
         on = plain.model_copy(update={"launcher": launcher})
         for strategy, workers in (("single", 1), ("mirrored", 2), ("multiworker", 6), ("horovod", 6)):
             write(on, strategy, workers)
-    for runtime in ("apptainer", "charliecloud"):
-        container = Container(
-            image="$HOME/a b.sif", runtime=runtime, binds=("$SCRATCH:/s",), overlay=("/o:ro",)
-        )
-        on = plain.model_copy(update={"container": container, "environment": None, "launcher": "srun"})
-        write(on, "horovod", 6)
+    container = Container(image="$HOME/a b.sif", binds=("$SCRATCH:/s",))
+    write(
+        plain.model_copy(update={"container": container, "environment": None, "launcher": "srun"}),
+        *("horovod", 6),
+    )
     done = subprocess.run([shellcheck, *files], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[:3000]

@@ -14,7 +14,6 @@ from scalestudy.launch.queue.point_job import JobLayout, JobScript, shares_nodes
 from scalestudy.launch.queue.scheduler import WORKER, Queue
 from scalestudy.launch.queue.site_profile import Container
 from scalestudy.util import modules
-from scalestudy.util.errors import UserError
 from scalestudy.util.files import contents
 
 _VARIABLE = re.compile(r"(\$\$|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})")
@@ -103,7 +102,7 @@ def render(job: JobScript, queue: Queue) -> str:
     """Return the text of a job script for a queue.
 
     Raises:
-        UserError: If the site's directives or container do not suit the queue.
+        UserError: If the site's directives do not suit the queue.
     """
     from jinja2 import Environment, StrictUndefined
 
@@ -148,28 +147,17 @@ def _summary(point: Point, layout: JobLayout) -> str:
 def start_lines(job: JobScript, queue: Queue) -> list[str]:
     """Return lines of bash, the last of which starts all ranks.
 
-    A strategy with a single process is started on the first node without a launcher, except if srun has to
-    enter the container.
-
-    Raises:
-        UserError: If srun has to enter the container but is not the launcher.
+    A strategy with a single process is started on the first node without a launcher.
     """
     site, layout = job.site, job.layout
-    contained = srun_options(site.container, _binds(job))
-    if contained and not (queue.contains and site.launcher == "srun"):
-        raise UserError(
-            'launcher = "srun" under Slurm for a container run by pyxis',
-            f"{site.launcher!r} under {queue.title} in the site profile {site.name}",
-            'Correct the launcher, or write runtime = "apptainer" with its own image.',
-        )
-    if job.point.traits.one_process and not contained:
+    if job.point.traits.one_process:
         return [WORKER]
     if site.launcher == "mpirun":
         return _mpirun_lines(job, queue)
     words = queue.launch_command(site, layout)
     if words is None:
         return [f"{site.launcher} {WORKER}"]
-    return ["launch=(", *(f"  {line}" for line in (*words, *contained)), ")", f'"${{launch[@]}}" {WORKER}']
+    return ["launch=(", *(f"  {line}" for line in words), ")", f'"${{launch[@]}}" {WORKER}']
 
 
 def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
@@ -221,7 +209,7 @@ def _exports(job: JobScript, *, gpus: bool) -> list[tuple[str, str]]:
         values["TF_GPU_THREAD_MODE"] = "gpu_private"
         values["NCCL_DEBUG"] = '"${NCCL_DEBUG:-WARN}"'
     if site.container:
-        values |= container_exports(site.container, site.scratch, gpus=gpus)
+        values |= container_exports(site.container, site.scratch)
         values["USER"] = '"${USER:-$(id -un)}"'
         values["PYTHONNOUSERSITE"] = "1"  # packages in the user's home are for another Python
     if job.source:
@@ -255,39 +243,20 @@ def _binds(job: JobScript) -> Sequence[Path]:
     return [folder for folder in unique if not any(other in folder.parents for other in unique)]
 
 
-SYSTEM = frozenset(
-    ("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "opt", "proc", "run", "sbin", "sys", "usr", "var")
-)
-"""Folders of the image itself, which those of the machine must not hide."""
-
-
 def container_command(container: Container, binds: Sequence[Path], *, gpus: bool) -> list[str]:
-    """Return words of bash that run a command in the container; none for pyxis (see `srun_options`).
+    """Return words of bash that run a command in the container.
 
-    All runtimes pass the environment on: Apptainer except PATH and LD_LIBRARY_PATH, which are the image's;
-    pyxis except variables that the image sets.
+    The environment is passed on, except PATH and LD_LIBRARY_PATH, which are the image's.
 
     Args:
         container: The container.
         binds: Folders that the workers read and write, mounted inside under the same paths.
         gpus: Whether the job has GPUs.
-
-    Raises:
-        UserError: If Charliecloud cannot bind one of the folders.
     """
-    if container.runtime == "pyxis":
-        return []
-    site_binds = [word for bind in container.binds for word in ("--bind", expandable(bind))]
-    if container.runtime == "charliecloud":
-        words = ["ch-run", "--cd", '"$run"', *site_binds]
-        for folder in dict.fromkeys(map(_existing_in_image, binds)):
-            if folder is not None and str(folder) not in container.binds:
-                words += ["--bind", literal(_without(folder, ":", "ch-run"))]
-        return [*words, expandable(container.image), "--"]
     words = [container.runtime, "exec"]
     if gpus and container.gpu != "none":
         words.append(f"--{container.gpu}")
-    words += site_binds
+    words += [word for bind in container.binds for word in ("--bind", expandable(bind))]
     for bind in binds:
         # In --bind, a comma or a colon separates; --mount takes CSV, in which quotes are doubled.
         path = str(bind).replace('"', '""')
@@ -297,55 +266,10 @@ def container_command(container: Container, binds: Sequence[Path], *, gpus: bool
     return [*words, "--pwd", '"$run"', expandable(container.image)]
 
 
-def srun_options(container: Container | None, binds: Sequence[Path]) -> list[str]:
-    """Return options of srun that make pyxis start tasks in the container; none for other runtimes.
-
-    Source: https://github.com/NVIDIA/pyxis/wiki/Usage
-
-    Raises:
-        UserError: If the path of a folder contains a separator of mounts.
-    """
-    if container is None or container.runtime != "pyxis":
-        return []
-    mounts = [expandable(bind if ":" in bind else f"{bind}:{bind}") for bind in container.binds]
-    mounts += [literal(f"{_without(bind, ',:', 'pyxis')}:{bind}") for bind in binds]
-    return [
-        f"--container-image={expandable(container.image)}",
-        *([f"--container-mounts={','.join(mounts)}"] if mounts else []),
-        '--container-workdir="$run"',
-    ]
-
-
-def container_exports(container: Container, scratch: str | None, *, gpus: bool) -> dict[str, str]:
-    """Return variables, quoted for bash, that the runtime reads; they keep its cache out of the home folder.
+def container_exports(container: Container, scratch: str | None) -> dict[str, str]:
+    """Return variables, quoted for bash, that keep the runtime's cache out of the home folder.
 
     Without scratch, the cache is in the run's folder: in /tmp, another user might own the folder.
     """
-    if container.runtime == "charliecloud":
-        return {}
-    if container.runtime == "pyxis":
-        # These make enroot's hook mount the driver's libraries if the image does not set them itself.
-        wanted = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
-        return wanted if gpus and container.gpu == "nv" else {"NVIDIA_VISIBLE_DEVICES": "void"}
     value = expandable(f"{scratch}/{container.runtime}") if scratch else f'"$run/.{container.runtime}"'
     return {f"{container.runtime.upper()}_CACHEDIR": value}
-
-
-def _existing_in_image(path: Path) -> Path | None:
-    """Return the folder that Charliecloud must bind to make a path visible; None for paths below /tmp.
-
-    Charliecloud creates no folders in an image, which has only top-level ones. It mounts /tmp by itself.
-    """
-    if len(path.parts) < 2 or path.parts[1] == "tmp":
-        return None
-    return path if path.parts[1] in SYSTEM else Path("/", path.parts[1])
-
-
-def _without(path: Path, separators: str, runtime: str) -> str:
-    if any(separator in str(path) for separator in separators):
-        raise UserError(
-            f"a path without any of {separators!r}, at which {runtime} splits it",
-            str(path),
-            "Move the study to another path.",
-        )
-    return str(path)

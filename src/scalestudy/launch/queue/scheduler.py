@@ -196,8 +196,6 @@ class Queue(ABC):
     """Whether the queue sends USR1 before the time limit; otherwise the job measures the time itself."""
     requeues: ClassVar[bool] = False
     """Whether a job can put itself back into the queue."""
-    contains: ClassVar[bool] = False
-    """Whether its launcher can start tasks in containers (pyxis)."""
     full: ClassVar[str]
     """Phrase in a refusal because the user has too many jobs in the queue."""
     unreachable: ClassVar[tuple[str, ...]] = ()

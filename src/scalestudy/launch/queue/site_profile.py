@@ -104,19 +104,17 @@ class Container(StrictModel):
     """The container that workers run in."""
 
     image: str
-    """Path of the image: a .sif file, a sandbox folder, a Charliecloud image folder, or a .sqsh file."""
-    runtime: Literal["apptainer", "singularity", "charliecloud", "pyxis"] = "apptainer"
-    """Program that runs the image. "pyxis" is Slurm's plugin for enroot: srun then starts every worker."""
+    """Path of the image: a .sif file or a sandbox folder."""
+    runtime: Literal["apptainer", "singularity"] = "apptainer"
+    """Program that runs the image. For another one, write its command in `wrapper`."""
     binds: tuple[str, ...] = Field(default=(), examples=[["/scratch/me/data"]])
     """More folders that are visible inside, as "/folder" or "/outside:/inside". The study's are added."""
     overlay: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
         default=(), examples=["/scratch/me/overlay.ext3:ro"]
     )
-    """Overlay image with more software, or a list of them (Apptainer and Singularity). With ":ro" workers can
-    share it."""
+    """Overlay image with more software, or a list of them. With ":ro" workers can share it."""
     gpu: Literal["nv", "none"] = "nv"
-    """Whether the GPU driver's libraries are added when the job has GPUs. A Charliecloud image must hold them
-    (`ch-fromhost --nvidia IMAGE`); write "none" if `binds` add them."""
+    """Whether the GPU driver's libraries are added when the job has GPUs."""
     python: str = "python3"
     """Python inside the image, or in an overlay."""
 
@@ -238,8 +236,6 @@ class Site(StrictModel):
             raise ValueError("plain words and $VARIABLES, without shell commands,")
         if text == "horovodrun":
             raise ValueError('"srun" or "mpirun", which start Horovod\'s processes as well,')
-        if "--container-" in text:  # single and mirrored need no launcher, and would start outside
-            raise ValueError('[container] with runtime = "pyxis", and no --container-… options,')
         return text
 
     @field_validator("directives")
