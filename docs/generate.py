@@ -178,14 +178,10 @@ def study_file() -> str:
 
 def site_profile() -> str:
     """Every key of a site profile."""
-    from scalestudy.launch.queue.site_profile import Container, LargeJobs, Site
+    from scalestudy.launch.queue.site_profile import Container, Site
 
     lines = ["## Keys { #keys }", "", *_keys("site", Site, without=("name",))]
-    for title, name, model in (
-        ("[[large_jobs]]", "large_jobs", LargeJobs),
-        ("[container]", "container", Container),
-    ):
-        lines += [f"## {title} {{ #{name} }}", "", prose(_doc(model)), "", *_keys(name, model)]
+    lines += ["## [container] { #container }", "", prose(_doc(Container)), "", *_keys("container", Container)]
     return "\n".join(lines)
 
 

@@ -60,11 +60,11 @@ if [ -n "${SITE:-}" ]; then
 import os, shlex, sys, tomllib
 site = tomllib.load(open(sys.argv[1], "rb"))
 modules = " ".join(site.get("modules", []))
-purge = int(site.get("module_purge", True))
 folder = os.path.expanduser(os.path.expandvars(site.get("environment", "")))
-print(f"MODULES=${{MODULES:-{shlex.quote(modules)}}}; purge={purge}; site_folder={shlex.quote(folder)}")
-for name, value in site.get("proxies", {}).items():
-    print(f"export {name}={shlex.quote(value)}")
+print(f"MODULES=${{MODULES:-{shlex.quote(modules)}}}; site_folder={shlex.quote(folder)}")
+for name, value in site.get("env", {}).items():
+    if name.lower().endswith("_proxy"):
+        print(f"export {name}={shlex.quote(value)}")
 PY
   )
   eval "$assignments"
@@ -81,7 +81,7 @@ if [ -n "${MODULES:-}" ]; then
     exit 1
   fi
   set +u # modules' own scripts use variables that are not set
-  [ "${purge:-1}" = 0 ] || module purge
+  module purge
   for name in $MODULES; do module load "$name"; done
   set -u
   say "modules: ${LOADEDMODULES:-}"

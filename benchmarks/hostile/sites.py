@@ -32,8 +32,6 @@ LINES = (
     'time_limit = "1e9"',
     "time_limit = 5",
     'time_limit_minimum = "x"',
-    "signal_lead = 0",
-    "signal_lead = 1e9",
     'gpu_request = "x"',
     'gpu_request = "{gpus} {x}"',
     'directives = ["x"]',
@@ -43,7 +41,7 @@ LINES = (
     "partition = 5",
     'env = { "a b" = "c" }',
     "env = { a = 5 }",
-    "proxies = []",
+    "env = []",
     'container = "docker://x"',
     'container = ""',
     "container = 5",
@@ -57,7 +55,6 @@ LINES = (
     'modules = "a"',
     f"modules = {'[' * 2000}{']' * 2000}",
     'time_limit_scaling = "x"',
-    "module_purge = 5",
 )
 FINE_LINES = (
     'account = "a\\u0000b"',

@@ -139,11 +139,9 @@ def is_key(word: str) -> bool:
 @cache
 def site_keys() -> set[str]:
     """Return the keys of a site profile; keys of its tables follow the table's name."""
-    from scalestudy.launch.queue.site_profile import Container, LargeJobs, Site
+    from scalestudy.launch.queue.site_profile import Container, Site
 
-    tables = {"container": Container, "large_jobs": LargeJobs}
-    inner = {f"{name}.{key}" for name, model in tables.items() for key in model.model_fields}
-    return {*Site.model_fields} | inner
+    return {*Site.model_fields} | {f"container.{key}" for key in Container.model_fields}
 
 
 def faults_of_toml(code: str) -> Iterator[str]:
@@ -156,15 +154,11 @@ def faults_of_toml(code: str) -> Iterator[str]:
     if {"project", "build-system", "tool"} & set(table):
         return
     if set(table) <= site_keys() and not set(table) <= set(TOP_KEYS):
-        for name in ("container", "large_jobs"):
-            parts = table.get(name, [])
-            for part in parts if isinstance(parts, list) else [parts]:
-                wrong = (
-                    sorted(key for key in part if f"{name}.{key}" not in site_keys())
-                    if isinstance(part, dict)
-                    else []
-                )
-                yield from (f"no key {key} in [{name}]" for key in wrong)
+        part = table.get("container", {})
+        wrong = (
+            (key for key in part if f"container.{key}" not in site_keys()) if isinstance(part, dict) else ()
+        )
+        yield from (f"no key {key} in [container]" for key in sorted(wrong))
         return
     for name, value in table.items():
         if name not in TOP_KEYS:

@@ -201,7 +201,7 @@ def test_modules_proxies_and_folder_come_from_the_site_profile(tmp_path, loaded)
     folder = tmp_path / "with space's" / "env"
     (tmp_path / "site.toml").write_text(
         f'cpus_per_node = 4\nmodules = ["GCC/12", "Python/3.11"]\nenvironment = "{folder}"\n'
-        'proxies = {http_proxy = "http://p:3128/?a=$b"}\n'
+        'env = {http_proxy = "http://p:3128/?a=$b"}\n'
     )
     done = run("venv.sh", DEVICE="cpu", HOROVOD="0", SITE=str(tmp_path / "site.toml"), **loaded)
     assert done.returncode == 0, done.stderr
@@ -218,7 +218,7 @@ def test_modules_proxies_and_folder_come_from_the_site_profile(tmp_path, loaded)
 
 
 def test_the_users_own_modules_go_before_the_profiles(tmp_path, loaded):
-    (tmp_path / "site.toml").write_text('modules = ["GCC/12"]\nmodule_purge = false\n')
+    (tmp_path / "site.toml").write_text('modules = ["GCC/12"]\n')
     done = run(
         "venv.sh",
         str(tmp_path / "env"),
@@ -228,7 +228,7 @@ def test_the_users_own_modules_go_before_the_profiles(tmp_path, loaded):
         SITE=str(tmp_path / "site.toml"),
         **loaded,
     )
-    assert done.stdout.splitlines()[:2] == ["module load GCC/13", "module load CMake"]
+    assert done.stdout.splitlines()[1:3] == ["module load GCC/13", "module load CMake"]
 
 
 def test_a_job_finds_the_project_where_it_was_submitted(tmp_path, loaded):

@@ -379,8 +379,8 @@ def test_a_launcher_is_told_the_ranks_of_a_node(launcher, command):
 
 @pytest.mark.parametrize(("limit", "reminder"), [("01:00:00", 3480), ("infinite", 0)])
 def test_a_job_reminds_itself_of_its_time_limit_since_pbs_does_not(limit, reminder):
-    text = script(job("single", 1, site(time_limit=limit, signal_lead=120)))
-    assert f"wrapper pbs 10 {reminder} " in text and "scontrol" not in text
+    text = script(job("single", 1, site(time_limit=limit)))
+    assert f"wrapper pbs {reminder} " in text and "scontrol" not in text
     assert ("walltime" in text) == (limit != "infinite")
 
 
@@ -408,7 +408,7 @@ def test_a_linter_finds_nothing(tmp_path):
                 modules=("cuda",),
                 scratch="$SCRATCH/x",
                 launcher=starts,
-                proxies={"http_proxy": "http://p:1"},
+                env={"http_proxy": "http://p:1"},
             )
             text = script(job(strategy, workers, on, RUN))
             (tmp_path / f"{starts[:4]}-{strategy}.sh").write_text(text)
@@ -446,7 +446,7 @@ def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, p
     nodes.write_text("n1\n")
     on = site(wrapper=(str(worker),))
     made = replace(job("single", 1, on, run), python=sys.executable, source=SOURCE)
-    text = script(made).replace("wrapper pbs 10 3480", "wrapper pbs 10 1")
+    text = script(made).replace("wrapper pbs 3480", "wrapper pbs 1")
     monkeypatch.setenv("PBS_NODEFILE", str(nodes))
     monkeypatch.setenv("PBS_JOBID", "7.server")
     done = subprocess.run(["bash"], input=text, text=True, check=False, timeout=600)

@@ -35,7 +35,7 @@ def slow(cluster):
 @pytest.fixture(scope="module")
 def limited(cluster, folder, slow):
     """A submitted run that takes longer than its time limit of a minute."""
-    write_site(folder, time_limit="00:01:00", signal_lead=20, directives=["--nodelist=node4"])
+    write_site(folder, time_limit="00:01:00", directives=["--nodelist=node4"])
     study = write_study(cluster, folder, name="limited", task=slow, epochs=AT_THE_LIMIT)
     cluster.scalestudy("submit", study)
     return study

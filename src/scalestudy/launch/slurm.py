@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import psutil
 
 from scalestudy.cluster.hostlist import tasks_per_node
-from scalestudy.launch.queue.job_script import job_name, literal
+from scalestudy.launch.queue.job_script import job_name
 from scalestudy.launch.queue.point_job import JobLayout, JobScript, gpu_request, memory_per_node
 from scalestudy.launch.queue.queue_launcher import QueueLauncher
 from scalestudy.launch.queue.scheduler import (
@@ -289,13 +289,12 @@ class Slurm(Queue):
         even = layout.nodes * layout.tasks_per_node == layout.tasks
         per_node = f" --ntasks-per-node={layout.tasks_per_node}" if even else ""
         # Slurm binds by cores only; a worker chooses cores near its GPU itself.
-        binding = ["--cpu-bind=none"] if layout.gpus_per_node else []
         return [
             f"srun --nodes={layout.nodes} --ntasks={layout.tasks}{per_node}",
             # Not inherited from the job since Slurm 22.05.
             f"--cpus-per-task={layout.cpus_per_task} --distribution=block:block",
             "--kill-on-bad-exit=1 --mpi=none --export=ALL",
-            *map(literal, [*binding, *site.srun_options]),
+            *(["--cpu-bind=none"] if layout.gpus_per_node else []),
         ]
 
     def mpirun_options(self) -> tuple[list[str], str, tuple[str, ...]]:

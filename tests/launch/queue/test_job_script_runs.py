@@ -49,7 +49,7 @@ class Node:
     def program(self, name: str, body: str) -> None:
         file = self.root / "bin" / name
         told = self.root / "told" / name
-        wrapper = f'exec {sys.executable} "$@"' if self.wrapper else 'shift 7; exec "$@"'
+        wrapper = f'exec {sys.executable} "$@"' if self.wrapper else 'shift 6; exec "$@"'
         wrapped = f'if [ "$3" = scalestudy.launch.queue.wrapper ]; then {wrapper}; fi'
         file.write_text(
             f"#!/bin/bash\n{wrapped}\nprintf '%s\\0' \"$@\" >>{told}\nenv -0 >{told}.env\n{body}\n"
@@ -174,7 +174,7 @@ def test_modules_are_loaded_and_a_missing_one_ends_the_job_before_the_workers(no
 
 
 def test_variables_are_the_nodes_and_proxies_are_kept_from_grpc(node, run):
-    on = site(env={"WHERE": "$SCRATCH/a b", "PLAIN": "`id` $(id) $$"}, proxies={"http_proxy": "http://p:1"})
+    on = site(env={"WHERE": "$SCRATCH/a b", "PLAIN": "`id` $(id) $$", "http_proxy": "http://p:1"})
     given = {"SCRATCH": "/scratch/of me", "HTTPS_PROXY": "http://q:1"}
     node.run(job("horovod", 2, on, run), **given)
     found = node.environment()

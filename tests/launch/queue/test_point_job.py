@@ -146,16 +146,3 @@ def test_what_is_allocated_is_held_against_what_is_used(keys, counts):
         on, [layout(point("horovod", workers, on, "cpus_per_worker = 1"), on) for workers in (1, 2)]
     )
     assert re.findall(r"\d+(?:\.\d+)?", text) == counts
-
-
-def test_large_jobs_have_their_own_partition_and_time_limit():
-    small = {"nodes": 2, "partition": "large", "time_limit": "02:00:00"}
-    on = site(cpus_per_node=1, partition="small", qos="q", large_jobs=(small, {"nodes": 4, "qos": "huge"}))
-    assert [layout(point("horovod", nodes, on), on).seconds for nodes in (1, 2, 3, 4)] == [
-        3600,
-        7200,
-        7200,
-        3600,
-    ]
-    named = [(on.for_nodes(nodes).partition, on.for_nodes(nodes).qos) for nodes in (1, 3, 4)]
-    assert named == [("small", "q"), ("large", "q"), ("small", "huge")]

@@ -62,9 +62,9 @@ def requeued(asked) -> bool:
     return "scontrol requeue 7" in asked()
 
 
-def work(run: RunFolder, script: str, limit: int = 1) -> tuple[int, str]:
+def work(run: RunFolder, script: str) -> tuple[int, str]:
     """Run a job whose ranks are a shell script; return its exit code (negative: a signal) and its output."""
-    words = ["slurm", str(limit), "0", str(run.path), "sh", "-c", f"cd {run.path}\n{script}"]
+    words = ["slurm", "0", str(run.path), "sh", "-c", f"cd {run.path}\n{script}"]
     process = Forked(lambda: wrapper.main(words), run.path.parent)
     return process.wait(), process.output()
 
@@ -116,20 +116,22 @@ def test_a_job_is_put_back_only_if_it_stopped_and_nobody_cancelled_it(
         assert ("submit the study again" in output) == (slurm != RUNNING)
 
 
-def test_a_job_queues_itself_no_more_often_than_the_site_says(run, scontrol, monkeypatch):
+def test_a_job_queues_itself_no_more_often_than_the_limit(run, scontrol, monkeypatch):
+    monkeypatch.setattr(wrapper, "REQUEUES", 2)
     for told in ("1 of 2", "2 of 2"):
-        assert work(run, STOPS, limit=2)[0] == 0
+        assert work(run, STOPS)[0] == 0
         assert run.requeues() == told
         assert run.job().job == "7"
     monkeypatch.setenv("SLURM_RESTART_COUNT", "9")
-    assert work(run, STOPS, limit=2)[0] == 75
+    assert work(run, STOPS)[0] == 75
     assert scontrol().count("scontrol requeue 7") == 2
     assert run.exit_code() == 75
 
 
-def test_a_preemption_with_grace_uses_up_no_requeue(run, scontrol):
+def test_a_preemption_with_grace_uses_up_no_requeue(run, scontrol, monkeypatch):
+    monkeypatch.setattr(wrapper, "REQUEUES", 0)
     for _ in range(2):
-        assert work(run, LEAVES, limit=0)[0] == 0
+        assert work(run, LEAVES)[0] == 0
     assert scontrol().count("scontrol requeue 7") == 2
     assert not (run.path / "requeues").exists()
 
@@ -163,7 +165,7 @@ def test_a_script_submitted_by_hand_goes_on_after_the_job_that_has_ended(run, mo
 @pytest.mark.parametrize("again", ["cd ..; rm -rf run-1; mkdir run-1; cd run-1; ", ""])
 def test_a_job_whose_folder_became_anothers_meanwhile_leaves_no_exit_code(run, tmp_path, again):
     give(tmp_path / "other", "0" * 16)
-    assert work(run, f"{again}cp ../other/job.json .; touch {tmp_path}/worked", limit=0)[0] == 1
+    assert work(run, f"{again}cp ../other/job.json .; touch {tmp_path}/worked")[0] == 1
     assert (tmp_path / "worked").exists() and not (run.path / "exit").exists()
 
 
@@ -204,9 +206,7 @@ def test_heartbeats_are_removed_once_a_run_is_done(run, work_done, kept):
 
 
 def test_a_command_that_is_not_there_ends_the_job(run):
-    assert (
-        Forked(lambda: wrapper.main(["slurm", "1", "0", str(run.path), "/no/such"]), run.path).wait() == 127
-    )
+    assert Forked(lambda: wrapper.main(["slurm", "0", str(run.path), "/no/such"]), run.path).wait() == 127
     assert run.exit_code() == 127
 
 

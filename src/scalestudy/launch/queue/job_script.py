@@ -127,7 +127,6 @@ def _variables(job: JobScript, queue: Queue) -> dict[str, Any]:
         "reads_stdin": queue.reads_stdin,
         "prepare": queue.prepare(),
         "modules": [literal(module) for module in site.modules],
-        "module_purge": site.module_purge,
         "inherited": site.launcher == "mpirun" and not point.traits.one_process,
         "exports": _exports(job, gpus=gpus),
         "unset": PROXIES if point.traits.rendezvous and point.traits.rendezvous.unproxied else (),
@@ -164,7 +163,7 @@ def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
     """Return the lines for Open MPI's mpirun, which fills node after node and binds no cores."""
     site, layout = job.site, job.layout
     before, more, named = queue.mpirun_options()
-    passed = (*PASSED, *named, *site.env, *site.proxies)
+    passed = (*PASSED, *named, *site.env)
     new = ' || ! grep -qx "$name" <<<"$inherited"' if site.modules else ""
     where = f"--map-by ppr:{layout.tasks_per_node}:node --rank-by slot --bind-to none"
     return [
@@ -184,7 +183,7 @@ def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
 
 def _wrapper(job: JobScript, queue: Queue) -> list[str]:
     """Return the command of the job wrapper, which runs on the first node, outside of any container."""
-    words = [_python(job), "-P", "-m", modules.JOB_WRAPPER, queue.name, str(job.site.requeue_limit)]
+    words = [_python(job), "-P", "-m", modules.JOB_WRAPPER, queue.name]
     limit = job.layout.seconds
     return [*words, str(0 if queue.warns or limit is None else limit - job.site.warning(limit)), '"$run"']
 
@@ -196,7 +195,7 @@ def _python(job: JobScript) -> str:
 
 def _exports(job: JobScript, *, gpus: bool) -> list[tuple[str, str]]:
     site = job.site
-    values = {name: expandable(value) for name, value in site.proxies.items()}
+    values = {}
     if site.environment and not site.container:
         values["VIRTUAL_ENV"] = expandable(site.environment)
         values["PATH"] = '"$VIRTUAL_ENV/bin:$PATH"'
@@ -254,15 +253,13 @@ def container_command(container: Container, binds: Sequence[Path], *, gpus: bool
         gpus: Whether the job has GPUs.
     """
     words = [container.runtime, "exec"]
-    if gpus and container.gpu != "none":
-        words.append(f"--{container.gpu}")
+    if gpus:
+        words.append("--nv")
     words += [word for bind in container.binds for word in ("--bind", expandable(bind))]
     for bind in binds:
         # In --bind, a comma or a colon separates; --mount takes CSV, in which quotes are doubled.
         path = str(bind).replace('"', '""')
         words += ["--mount", literal(f'type=bind,"source={path}","destination={path}"')]
-    for overlay in container.overlay:
-        words += ["--overlay", expandable(overlay)]
     return [*words, "--pwd", '"$run"', expandable(container.image)]
 
 

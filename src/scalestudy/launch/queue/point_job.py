@@ -114,7 +114,7 @@ def layout(point: Point, site: Site) -> JobLayout:
         tasks_per_node=tasks_per_node,
         cpus_per_task=workers * launch.cpus_per_worker,
         gpus_per_node=tasks_per_node * workers if site.gpus_per_node and launch.device != "cpu" else 0,
-        seconds=seconds(site.for_nodes(nodes).time_limit),
+        seconds=seconds(site.time_limit),
     )
 
 

@@ -19,6 +19,8 @@ from scalestudy.util.errors import UserError
 
 LONGEST = 10_000 * 24 * 3600
 """Longest time limit in seconds; more is taken for a mistake."""
+LEAD = 120
+"""Seconds before its time limit at which a job stops at a checkpoint."""
 TIME_FORM = (
     'a time above 0, of at most 10000 days, as Slurm writes it: "1:30:00", "90" (minutes), "2-12" '
     '(days-hours), "infinite"'
@@ -93,13 +95,6 @@ Line = Annotated[str, _readable(_line)]
 TimeLimit = Annotated[str, _readable(seconds)]
 
 
-def _texts(value: Any) -> Any:
-    # pydantic validates the returned value as Python and expects tuples.
-    if isinstance(value, str):
-        return (value,)
-    return tuple(value) if isinstance(value, list) else value
-
-
 class Container(StrictModel):
     """The container that workers run in."""
 
@@ -109,14 +104,8 @@ class Container(StrictModel):
     """Program that runs the image. For another one, write its command in `wrapper`."""
     binds: tuple[str, ...] = Field(default=(), examples=[["/scratch/me/data"]])
     """More folders that are visible inside, as "/folder" or "/outside:/inside". The study's are added."""
-    overlay: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
-        default=(), examples=["/scratch/me/overlay.ext3:ro"]
-    )
-    """Overlay image with more software, or a list of them. With ":ro" workers can share it."""
-    gpu: Literal["nv", "none"] = "nv"
-    """Whether the GPU driver's libraries are added when the job has GPUs."""
     python: str = "python3"
-    """Python inside the image, or in an overlay."""
+    """Python inside the image."""
 
     @field_validator("image")
     @classmethod
@@ -133,19 +122,6 @@ def container_table(value: Any) -> Any:
     if isinstance(value, dict) and isinstance(value.get("binds"), list):
         return value | {"binds": tuple(value["binds"])}
     return value
-
-
-class LargeJobs(StrictModel):
-    """Other settings for jobs of many nodes. Keys that are absent keep the site's values."""
-
-    nodes: Count
-    """Minimum number of nodes of these jobs."""
-    partition: Line | None = None
-    """Their partition."""
-    qos: Line | None = None
-    """Their quality of service."""
-    time_limit: TimeLimit | None = None
-    """Their time limit."""
 
 
 class Site(StrictModel):
@@ -184,30 +160,14 @@ class Site(StrictModel):
     time_limit: TimeLimit = "01:00:00"
     """Time limit of a job, as Slurm writes it: "1:30:00", "90" (minutes), "2-12" (days-hours), "2-12:30:00",
     or "infinite"."""
-    large_jobs: tuple[LargeJobs, ...] = Field(
-        default=(), examples=[[{"nodes": 9, "partition": "large", "time_limit": "04:00:00"}]]
-    )
-    """Partition, QoS and time limit of jobs with many nodes. If several fit, the last one counts."""
-    signal_lead: Annotated[int, Field(ge=10, le=3600)] = 120
-    """Seconds before the time limit at which a job writes a checkpoint and puts itself back into the
-    queue."""
-    requeue_limit: Annotated[int, Field(ge=0, le=1000)] = 10
-    """How often a job may put itself back into the queue. Each time it gets one more time limit."""
     modules: tuple[Line, ...] = Field(default=(), examples=[["GCC/12", "Python/3.11"]])
-    """Modules to load, in this order. Do not name CUDA, cuDNN or NCCL: the environment's packages hold
-    them."""
-    module_purge: bool = True
-    """Whether to unload all modules first, if `modules` names any."""
-    proxies: dict[str, str] = Field(default_factory=dict, examples=[{"http_proxy": "http://proxy:3128"}])
-    """Proxy variables of the job. Workers that communicate over gRPC unset them."""
+    """Modules to load, in this order, after all others are unloaded. Do not name CUDA, cuDNN or NCCL: the
+    environment's packages hold them."""
     scratch: str | None = Field(default=None, examples=["$TMPDIR"])
     """Folder for temporary files on a fast local disk."""
     launcher: str = "srun"
     """Command that starts the workers on several nodes: "srun" (PBS: mpiexec), "mpirun", or your site's own,
     such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
-    srun_options: tuple[Line, ...] = Field(default=(), examples=[["--gpu-bind=closest"]])
-    """More options of srun, each in a string of its own. With GPUs, --cpu-bind=none precedes them: workers
-    pin themselves to the cores near their GPU."""
     wrapper: tuple[str, ...] = Field(default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]])
     """Command that wraps each worker's command."""
     environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
@@ -215,12 +175,12 @@ class Site(StrictModel):
     container: Annotated[Container, BeforeValidator(container_table)] | None = Field(
         default=None, examples=["~/images/scalestudy.sif"]
     )
-    """Container image for the workers: its path, or a table with image, runtime, binds, overlay, gpu,
-    python."""
+    """Container image for the workers: its path, or a table with image, runtime, binds, python."""
     directives: tuple[Line, ...] = Field(default=(), examples=[["--hint=nomultithread"]])
     """More #SBATCH or #PBS options. They must not change the nodes, tasks, cores or GPUs of a job."""
     env: dict[str, str] = Field(default_factory=dict, examples=[{"NCCL_SOCKET_IFNAME": "ib0"}])
-    """More environment variables for the workers. $NAME is replaced on the node."""
+    """More environment variables for the workers, also proxies, which workers that communicate over gRPC
+    unset. $NAME is replaced on the node."""
 
     @field_validator("gpu_request")
     @classmethod
@@ -253,19 +213,13 @@ class Site(StrictModel):
             raise ValueError("strings without a null character,")
         return self
 
-    @field_validator("proxies", "env")
+    @field_validator("env")
     @classmethod
     def _are_variables(cls, table: dict[str, str]) -> dict[str, str]:
         for name in table:
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
                 raise ValueError(f"names of variables, not {name!r}")
         return table
-
-    def for_nodes(self, nodes: int) -> "Site":
-        """Return this site with the settings for jobs of so many nodes."""
-        fitting = [large for large in self.large_jobs if large.nodes <= nodes]
-        changes = fitting[-1].model_dump(exclude={"nodes"}, exclude_none=True) if fitting else {}
-        return self.model_copy(update=changes)
 
     def in_environment(self, place: str | None) -> "Site":
         """Return this site with another environment or container image; unchanged for None."""
@@ -285,7 +239,7 @@ class Site(StrictModel):
 
     def warning(self, limit: int) -> int:
         """Return how many seconds before its time limit (in seconds) a job is asked to stop."""
-        return min(self.signal_lead, limit // 2)
+        return min(LEAD, limit // 2)
 
     def machine(self) -> Machine:
         """Return the description of its nodes."""
@@ -416,7 +370,6 @@ def _with_paths(site: Site, base: Path) -> Site:
         container = {
             "image": _absolute_path(image.image, base),
             "binds": tuple(":".join(map(os.path.expanduser, bind.split(":"))) for bind in image.binds),
-            "overlay": tuple(map(os.path.expanduser, image.overlay)),
         }
         changes["container"] = image.model_copy(update=container)
     return site.model_copy(update=changes)

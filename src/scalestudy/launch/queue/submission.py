@@ -97,9 +97,8 @@ def _resumable(run: RunFolder) -> bool:
 def job_script(point: Point, script: Path, run: Path, site: Site, queue: Queue, mark: JobMark) -> str:
     """Return the job script of a point; `script` and `run` (its folder) are absolute paths."""
     name = f"{point.study}-{point.name}"
-    shape = layout(point, site)
-    place = site.for_nodes(shape.nodes).in_environment(point.environment)
-    return render(JobScript(name, script, run, point, shape, place, mark), queue)
+    place = site.in_environment(point.environment)
+    return render(JobScript(name, script, run, point, layout(point, site), place, mark), queue)
 
 
 def submit(
@@ -219,7 +218,7 @@ def script_paths(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _write_script(path: Path, text: str) -> None:
-    """Write a script that only its owner can read: `env` and `proxies` of the site may hold secrets."""
+    """Write a script that only its owner can read: `env` of the site may hold secrets."""
     path.parent.mkdir(exist_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "w", encoding="utf-8") as file:
         file.write(text)

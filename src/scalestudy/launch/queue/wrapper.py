@@ -1,4 +1,4 @@
-"""Run a job: `python -m scalestudy.launch.queue.wrapper QUEUE REQUEUE_LIMIT WARN_AFTER RUN COMMAND…`.
+"""Run a job: `python -m scalestudy.launch.queue.wrapper QUEUE WARN_AFTER RUN COMMAND…`.
 
 It runs on the first node, outside of any container, and replaces the job's shell. It claims the run folder
 for its job, runs the command that starts all ranks, passes on the queue's request to stop at a checkpoint,
@@ -27,6 +27,8 @@ from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError
 
 POLL = 0.2
+REQUEUES = 10
+"""How often a job may queue itself again, each time for one more time limit."""
 HANG_EVERY = 10.0
 """Seconds between two checks of the heartbeats of all ranks, on a file system that all nodes share."""
 GRACE = 10.0
@@ -35,8 +37,8 @@ GRACE = 10.0
 
 def main(arguments: list[str]) -> int:
     """Run the ranks of a job and return the job's exit code."""
-    name, requeue_limit, warn_after, folder, *command = arguments
-    wrapper = Wrapper(LAUNCHERS.get(name).queue, Path(folder), int(requeue_limit))
+    name, warn_after, folder, *command = arguments
+    wrapper = Wrapper(LAUNCHERS.get(name).queue, Path(folder))
     return wrapper.work(command, int(warn_after))
 
 
@@ -46,11 +48,10 @@ class Wrapper:
     Args:
         queue: Queue of the job.
         folder: Folder of the run.
-        requeue_limit: How often the job may requeue itself.
     """
 
-    def __init__(self, queue: Queue, folder: Path, requeue_limit: int) -> None:
-        self._queue, self._folder, self._limit = queue, folder, requeue_limit
+    def __init__(self, queue: Queue, folder: Path) -> None:
+        self._queue, self._folder = queue, folder
         self._submission = os.environ.get("SCALESTUDY_SUBMISSION", "")
         self._run = RunFolder(folder, self._submission)
         self._own = f"{self._submission} {queue.own_job()}\n"
@@ -192,9 +193,9 @@ class Wrapper:
             return True
         count = self._run.requeues().partition(" ")[0]
         number = int(count) + 1 if count.isdigit() else 1
-        if self._queue.requeues and number <= self._limit:
-            (self._folder / "requeues").write_text(f"{number} of {self._limit}\n")
-            _say(f"stopped at a checkpoint; queued again ({number} of {self._limit})")
+        if self._queue.requeues and number <= REQUEUES:
+            (self._folder / "requeues").write_text(f"{number} of {REQUEUES}\n")
+            _say(f"stopped at a checkpoint; queued again ({number} of {REQUEUES})")
             if self._queue.requeue():
                 return True
         _say("stopped at a checkpoint; submit the study again to continue from it")
