@@ -146,7 +146,6 @@ def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "bin" / name).symlink_to(shutil.which(name))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("SCALESTUDY_SLURM_TIMEOUT", "0.2")
     return tmp_path / "config" / "scalestudy" / "sites"
 
 
@@ -156,8 +155,7 @@ def client(folder: Path, name: str, body: str) -> None:
     file.chmod(0o755)
 
 
-def test_site_init_writes_what_slurm_says_under_the_clusters_name(call, sites, tmp_path, monkeypatch):
-    monkeypatch.delenv("SCALESTUDY_SLURM_TIMEOUT")
+def test_site_init_writes_what_slurm_says_under_the_clusters_name(call, sites, tmp_path):
     client(tmp_path, "sinfo", "echo 'gpu*|up|1-00:00:00|40|48|180000|gpu:v100:2'")
     client(tmp_path, "scontrol", "echo 'ClusterName = big'")
     client(tmp_path, "sacctmgr", "echo research")

@@ -358,9 +358,10 @@ def test_a_dry_run_needs_no_queue_and_writes_nothing(call, queued: Path, queue, 
     queued.write_text(queued.read_text().replace('"slurm"', f'"{queue}"'))
     prepare(call, queued)
     before = set(queued.parent.rglob("*"))
-    code, text, _ = call("submit", queued, "--dry-run", "--all")
+    code, text, _ = call("submit", queued, "--dry-run")
     assert code == 0
-    assert text.count("#!/usr/bin/env bash") == text.count(script) == text.count(f"\n{command}") == 2
+    assert text.count("#!/usr/bin/env bash") == text.count(script) == 1
+    assert text.count(f"\n{command}") == 2
     assert "2 points, 2 to submit" in text
     assert call("run", queued, "--dry-run")[0] == 0
     assert set(queued.parent.rglob("*")) == before

@@ -13,7 +13,7 @@ from scalestudy.cli.points_table import PointLine, line_of, points_table
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.launch.launcher import PointStatus
-from scalestudy.launch.queue.scheduler import JobView, new_mark
+from scalestudy.launch.queue.scheduler import JobView
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Failure, JobRecord, Progress, Sign
 from scalestudy.store.run_folder import RunFolder
@@ -264,23 +264,17 @@ def queued(folder: StudyFolder) -> StudyFolder:
 BOTH = "echo '7|RUNNING|node1|2026-01-01T00:00:00|None'; echo '8|PENDING||N/A|Resources'"
 
 
-def marked(folder: StudyFolder) -> str:
-    """A queue with the jobs of both runs and one job of this folder that belongs to no run."""
-    return f"[[ $* == *' -u '* ]] && echo '9|PENDING|s-x|{new_mark(folder.path)}' || {{ {BOTH}; }}"
-
-
 def scancels(asked: Path) -> list[str]:
     return [line for line in asked.read_text().splitlines() if line.startswith("scancel")]
 
 
 def test_all_jobs_are_cancelled_in_one_call_and_named(call, slurm, queued: StudyFolder) -> None:
-    asked = slurm(squeue=marked(queued))
+    asked = slurm(squeue=BOTH)
     code, text, _ = call("cancel", queued.path)
     assert code == 0
     assert "Cancelled native-w1-s0 (running, job 7)" in text
     assert "Cancelled native-w2-s0 (queued, job 8)" in text
-    assert "Cancelled job 9: " in text  # which no run knows of
-    assert scancels(asked) == ["scancel --quiet 7 8 9"]
+    assert scancels(asked) == ["scancel --quiet 7 8"]
 
 
 @pytest.mark.parametrize("point", ["native-w2-s0", "*-w2-*"])
@@ -312,16 +306,13 @@ def test_cancelling_a_study_of_this_machine_is_refused(call, folder: StudyFolder
     assert code == 2 and "Ctrl-C" in errors
 
 
-def test_the_status_shows_nodes_and_what_jobs_wait_for_and_jobs_of_no_run(call, slurm, queued) -> None:
-    slurm(squeue=marked(queued))
+def test_the_status_shows_nodes_and_what_jobs_wait_for(call, slurm, queued) -> None:
+    slurm(squeue=BOTH)
     code, text, _ = call("status", queued.path)
     assert code == 0
     assert "job 7 on node1" in text
     assert "job 8: waits for free nodes" in text
     assert "1 running, 1 queued" in text
-    assert "Job 9 (pending, s-x) is of this folder" in " ".join(text.split())
-    _, text, _ = call("status", queued.path, "--format", "json")
-    assert json.loads(text)["orphans"] == [{"id": "9", "queue": "slurm", "name": "s-x", "state": "PENDING"}]
 
 
 def test_the_status_writes_down_why_a_job_ended_and_watching_ends_then(call, slurm, queued) -> None:

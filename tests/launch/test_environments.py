@@ -30,7 +30,7 @@ from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, started_in
 from scalestudy.tasks.task_file import REMEDY
 from scalestudy.util.errors import UserError
-from sites import MARK, RUN, SCRIPT, site
+from sites import RUN, SCRIPT, SUBMISSION, site
 
 
 def point(folder: Path | str | None, file: Path = Path("study.toml"), strategy: str = "native") -> Point:
@@ -162,7 +162,7 @@ def test_for_a_queue_only_what_points_name_is_looked_at(folder, monkeypatch):
 
 def script(place: Path, **keys) -> list[str]:
     made = point(place).on(launch=point(place).launch.model_copy(update={"on": "slurm"}))
-    return job_script(made, SCRIPT, RUN, site(**keys), SLURM.queue, MARK).splitlines()
+    return job_script(made, SCRIPT, RUN, site(**keys), SLURM.queue, SUBMISSION).splitlines()
 
 
 def test_a_job_starts_in_the_environment_of_its_point_instead_of_the_site_s(folder, tmp_path):

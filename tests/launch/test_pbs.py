@@ -16,16 +16,17 @@ from hypothesis import strategies as st
 from scalestudy.config.parse import parse_study
 from scalestudy.launch.launcher import Options, Submitted, launcher, launcher_of
 from scalestudy.launch.pbs import PBS, job_view, parse_qstat
+from scalestudy.launch.queue import scheduler
 from scalestudy.launch.queue.job_script import render
 from scalestudy.launch.queue.point_job import JobScript
 from scalestudy.launch.queue.queue_launcher import cancel_jobs
-from scalestudy.launch.queue.scheduler import JobView, MarkedJob, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.scheduler import JobView, QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import JobRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
-from sites import MARK, job, site
+from sites import MARK, SUBMISSION, job, site
 
 QUEUE = PBS.queue
 RECORDED = Path(__file__).parent / "pbs"
@@ -125,7 +126,7 @@ def test_a_server_that_does_not_answer_is_silent(programs, monkeypatch):
     programs(qstat=f'echo "Connection refused" >&2; echo "{silent}" >&2; exit 1')
     with pytest.raises(QueueUnreachable, match="cannot connect to server pbs01"):
         QUEUE.ask(["1.s"])
-    monkeypatch.setenv("SCALESTUDY_PBS_TIMEOUT", "0.3")
+    monkeypatch.setattr(scheduler, "TIMEOUT", 0.3)
     programs(qstat="sleep 60")
     with pytest.raises(QueueUnreachable, match=r"none within 0\.3 s"):
         QUEUE.ask(["1.s"])
@@ -165,8 +166,7 @@ def test_a_job_that_was_cancelled_is_cancelled_though_the_queue_keeps_no_history
     run = study.new_run(study.points()[0])
     run.write_job(JobRecord(queue="pbs", job="7.s", submitted=time.time(), site="here", script="x.sh"))
     programs(qstat=answer(**{"7_s": {"job_state": "R"}}), qdel="", qselect="")
-    chosen, _ = cancel_jobs(study, [])
-    assert [status.name for status in chosen] == ["native-w1-s0"]
+    assert [status.name for status in cancel_jobs(study, [])] == ["native-w1-s0"]
     programs(qstat=UNKNOWN)
     assert study_status(study, must=True).of("native-w1-s0").state == "cancelled"
 
@@ -179,7 +179,7 @@ def test_live_jobs_that_carry_a_mark_are_listed(programs):
         "9.s": {"job_state": "R", "Variable_List": {"PBS_O_HOME": "/h"}, "Job_Name": "other"},
     }
     asked = programs(qselect="echo 7.s 8.s; echo 9.s", qstat=f"echo '{json.dumps({'Jobs': told})}'")
-    assert PBS.queue.marked() == [MarkedJob("8.s", "x", "PENDING", MARK)]
+    assert PBS.queue.marked() == {SUBMISSION: "8.s"}
     assert asked()[0].startswith("qselect -u ")
     assert asked()[1] == "qstat -E -f -F json 7.s 8.s 9.s"
 
@@ -436,7 +436,7 @@ def test_the_script_leaves_the_exit_code_of_its_workers(tmp_path, monkeypatch, p
     run.mkdir(parents=True)
     (run / "plan").write_text(plan)
     record = JobRecord(
-        queue="pbs", job="", submission=MARK.submission, submitted=time.time(), site="here", script="x.sh"
+        queue="pbs", job="", submission=SUBMISSION, submitted=time.time(), site="here", script="x.sh"
     )
     RunFolder(run).write_job(record)
     (run / "point.json").touch()

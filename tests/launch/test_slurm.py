@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from directives import options
+from scalestudy.launch.queue import scheduler
 from scalestudy.launch.queue.job_script import job_name
 from scalestudy.launch.queue.scheduler import (
     ENDED,
@@ -21,7 +22,6 @@ from scalestudy.launch.queue.scheduler import (
     QueueAbsent,
     QueueRefused,
     QueueUnreachable,
-    time_limit,
 )
 from scalestudy.launch.queue.site_profile import Container, memory_bytes
 from scalestudy.launch.slurm import (
@@ -56,7 +56,7 @@ def has_ended(stat: Path) -> bool:
 def test_a_command_that_takes_too_long_is_ended_with_all_it_has_started(
     programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SCALESTUDY_SLURM_TIMEOUT", "0.5")
+    monkeypatch.setattr(scheduler, "TIMEOUT", 0.5)
     programs(squeue=f"sleep 1000 & echo $! > {tmp_path}/child; wait")
     began = time.monotonic()
     with pytest.raises(QueueUnreachable) as caught:
@@ -106,14 +106,6 @@ def test_a_users_own_formats_do_not_reach_the_parsers() -> None:
     kept = {"SLURM_CONF": "a", "SBATCH_ACCOUNT": "b", "LC_ALL": "de"}
     formats = {"SQUEUE_FORMAT": "%i", "SACCT_FORMAT": "x", "SLURM_TIME_FORMAT": "relative"}
     assert SLURM.queue.environment(kept | formats, submitting=False) == kept
-
-
-@pytest.mark.parametrize("text", ["soon", "0", "-1", "inf", "nan"])
-def test_a_time_limit_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(UserError, match="SCALESTUDY_SLURM_TIMEOUT"):
-        time_limit({"SCALESTUDY_SLURM_TIMEOUT": text}, "SCALESTUDY_SLURM_TIMEOUT")
-    assert time_limit({}, "SCALESTUDY_SLURM_TIMEOUT") == 20
-    assert time_limit({"SCALESTUDY_SLURM_TIMEOUT": " 2.5 "}, "SCALESTUDY_SLURM_TIMEOUT") == 2.5
 
 
 SQUEUE = """\

@@ -108,17 +108,6 @@ def test_one_at_a_time_jobs_run_in_the_order_of_the_study(desk) -> None:
     assert [name[-1] for name in ran] == ["0", "0", "1", "1"]
 
 
-def test_what_waits_for_another_job_that_fails_is_cancelled_and_says_so(desk) -> None:
-    here = desk()
-    here.study(seed=(0,))
-    other = here.cluster.sbatch(script=f"until [ -e {here.path}/go ]; do sleep 0.2; done; exit 1\n")
-    here("submit", "--after", other)
-    here.cluster.wait_for(lambda: "waits for another job" in here("status"), "the reason")
-    here.go()
-    here.wait("cancelled")
-    assert "since what it waited for has failed" in here("status")
-
-
 def test_a_step_that_a_person_has_cancelled_is_not_out_of_memory(desk) -> None:
     here = desk()
     here.study(workers=(8,), seed=(0,))
@@ -278,9 +267,7 @@ def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
     here("submit")
     here.cluster.wait_for(lambda: set(here.states().values()) == {"running"}, "a start")
     here.cluster.stop_controller()
-    environment = here.cluster.env
-    here.cluster.env = environment | {"SCALESTUDY_SLURM_TIMEOUT": "1"}
-    words = "Slurm does not answer (none within 1 s); its last answer is"
+    words = "Slurm does not answer (none within 20 s); its last answer is"
     try:
         # Until then, its last answer counts as fresh.
         text = here.cluster.wait_for(
@@ -290,10 +277,9 @@ def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
         assert "2 running" in text
         for command in ("submit", "cancel"):
             code, text = here.code(command)
-            assert code == 1 and "none within 1 s" in text
+            assert code == 1 and "none within 20 s" in text
         assert time.monotonic() - began < 120
     finally:
-        here.cluster.env = environment
         here.cluster.start_controller()
     here.go()
     here.wait("done")

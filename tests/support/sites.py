@@ -6,13 +6,14 @@ from typing import Any
 from scalestudy.config.parse import parse_study
 from scalestudy.config.point import Point
 from scalestudy.launch.queue.job_script import render
-from scalestudy.launch.queue.point_job import JobMark, JobScript, expand_for, layout
+from scalestudy.launch.queue.point_job import JobScript, expand_for, layout
 from scalestudy.launch.queue.site_profile import Site
 from scalestudy.launch.slurm import SLURM
 
 RUN = Path("/studies/s/points/p/run-1")
 SCRIPT = Path("/studies/s/jobs/p.sh")
-MARK = JobMark("0123456789abcdef", "fedcba9876543210")
+SUBMISSION = "fedcba9876543210"
+MARK = f"scalestudy:{SUBMISSION}"
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "sites").glob("*.toml"))
 
 
@@ -29,7 +30,7 @@ def point(strategy: str, workers: int, on: Site, launch: str = "") -> Point:
 
 def job(strategy: str, workers: int, on: Site, run: Path = RUN, **more: Any) -> JobScript:
     made = point(strategy, workers, on)
-    values = {"mark": MARK, "python": "/opt/python", "source": None} | more
+    values = {"submission": SUBMISSION, "python": "/opt/python", "source": None} | more
     return JobScript("s-p", SCRIPT, run, made, layout(made, on), on, **values)
 
 

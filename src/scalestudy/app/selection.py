@@ -13,7 +13,6 @@ from scalestudy.util.errors import UserError
 if TYPE_CHECKING:
     from scalestudy.config.point import Point
     from scalestudy.launch.launcher import Overview, PointStatus
-    from scalestudy.launch.queue.queue_launcher import Orphan
 
 STATES: tuple[State, ...] = get_args(State)
 STATUS_SCHEMA = 1
@@ -104,21 +103,15 @@ def _count_states(points: Iterable["PointStatus"]) -> dict[str, int]:
     return {state: counts[state] for state in STATES if counts[state]}
 
 
-def status_record(overview: "Overview", orphans: "Sequence[Orphan]" = ()) -> dict[str, Any]:
+def status_record(overview: "Overview") -> dict[str, Any]:
     """An overview as JSON values; while `schema` stays the same, keys are added but never renamed.
 
-    `orphans` are jobs of the study's folder that belong to none of its runs. Times are Unix times in seconds,
-    throughputs are in samples per second. Unknown values are None.
+    Times are Unix times in seconds, throughputs are in samples per second. Unknown values are None.
     """
     return {
         "schema": STATUS_SCHEMA,
         "states": _count_states(overview.points),
         "queue": {"asked": overview.asked or None, "error": overview.error or None},
-        "orphans": [
-            {"id": job.job, "queue": orphan.queue.name, "name": job.name, "state": job.state}
-            for orphan in orphans
-            for job in (orphan.job,)
-        ],
         "points": [_point(status) for status in overview.points],
     }
 

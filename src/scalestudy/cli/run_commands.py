@@ -167,11 +167,7 @@ def submit(
     dry_run: DryRunOption = False,
     order: OrderOption = None,
     at_most: AtMostOption = None,
-    after: Annotated[str | None, option("Job that must succeed before these start.", "JOB")] = None,
     resubmit: Annotated[int, option("How often a failed point may be submitted again.", "N", min=0)] = 3,
-    scripts: Annotated[
-        bool, option("With --dry-run, print every job script, not only the first.", name="--all")
-    ] = False,
 ) -> None:
     """Submit the missing points of a study to its queue, Slurm or PBS Professional.
 
@@ -198,9 +194,7 @@ def submit(
     options = Options(
         order=order,
         at_most=at_most,
-        after=after,
         resubmissions=resubmit,
-        scripts=scripts,
     )
     if dry_run:
         print_dry_run(request, options)

@@ -86,9 +86,9 @@ def status(
 ) -> None:
     """Show the state, progress and quality of every point.
 
-    For a study in a queue it also shows the jobs, their nodes, why they wait, and jobs of this folder that
-    belong to no run. More than forty points are shown in groups, one line for those that differ only in their
-    seed, unless --all, --state, --point or --by is given.
+    For a study in a queue it also shows the jobs, their nodes, and why they wait. More than forty points are
+    shown in groups, one line for those that differ only in their seed, unless --all, --state, --point or --by
+    is given.
 
     States: missing (not started), queued, running, done, failed, cancelled (by a person), corrupt (a record
     cannot be read; see --verify).
@@ -105,7 +105,6 @@ def status(
     from scalestudy.app.follow import follow
     from scalestudy.app.selection import selected, status_record
     from scalestudy.cli.terminal_listener import Terminal
-    from scalestudy.launch.queue.queue_launcher import find_orphans
     from scalestudy.launch.study_status import study_status
     from scalestudy.store.study_folder import StudyFolder
 
@@ -120,18 +119,14 @@ def status(
         follow(opened.path, Terminal(console))
         opened = StudyFolder.open(opened.path)
     overview = study_status(opened)
-    orphans = find_orphans(opened, overview) if not overview.error else []
     chosen = selected(overview, states=states or [], patterns=points or [])
     if form == "json":
-        print(json.dumps(status_record(chosen, orphans), indent=1))
+        print(json.dumps(status_record(chosen), indent=1))
         return
     if chosen.points or not overview.points:
         console.print(render_overview(chosen, by or [], every=every or bool(states or points)))
     else:
         console.print(f"No point is {' or '.join(states or [])}.", markup=False)
-    for orphan in orphans:
-        words = f"{orphan.sentence()}; scalestudy cancel {opened.path} ends it."
-        console.print(words, style="yellow", markup=False)
 
 
 def render_overview(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":
@@ -259,21 +254,15 @@ def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int], lines: int
 
 
 def cancel(study: StudyArgument = None, points: PointsOption = None) -> None:
-    """Cancel the queued and running jobs of a study. Cancelled points can be submitted again.
-
-    Without --point it also cancels jobs of this folder that belong to no run, such as those of a study that
-    was removed.
-    """
+    """Cancel the queued and running jobs of a study. Cancelled points can be submitted again."""
     from scalestudy.app.selection import match_points
     from scalestudy.launch.queue.queue_launcher import cancel_jobs
 
     opened = open_study(study)
     names = match_points([point.name for point in opened.points()], points or [])
-    cancelled, orphans = cancel_jobs(opened, names)
-    if not cancelled and not orphans:
+    cancelled = cancel_jobs(opened, names)
+    if not cancelled:
         out().print("Nothing to cancel: no job is queued or running.")
     for status in cancelled:
         if status.job:
             out().print(f"Cancelled {status.name} ({status.state}, job {status.job.job})", markup=False)
-    for orphan in orphans:
-        out().print(f"Cancelled job {orphan.job.job}: it belonged to no run", markup=False)

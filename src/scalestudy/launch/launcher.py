@@ -139,21 +139,17 @@ class Options:
         base: Folder to which relative paths in the study refer.
         order: Order of runs; None for the study's.
         at_most: Maximum number of jobs in the queue at once; None for no limit.
-        after: Job that must succeed before any of these starts.
         feeds: Whether the caller submits the remaining points later, so that no note about them is needed.
         resubmissions: How often a point may be submitted again.
         repeat: Whether to run again what other programs disturbed.
-        scripts: Whether a dry run shows all job scripts, not only the first.
     """
 
     base: Path = Path()
     order: Order | None = None
     at_most: int | None = None
-    after: str | None = None
     feeds: bool = False
     resubmissions: int = 3
     repeat: bool = False
-    scripts: bool = False
 
 
 @dataclass(frozen=True)

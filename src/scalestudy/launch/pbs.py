@@ -15,9 +15,9 @@ from scalestudy.launch.queue.job_script import job_name
 from scalestudy.launch.queue.point_job import JobLayout, JobScript, gpu_request, memory_per_node
 from scalestudy.launch.queue.queue_launcher import QueueLauncher
 from scalestudy.launch.queue.scheduler import (
+    MARK,
     UNKNOWN,
     JobView,
-    MarkedJob,
     Queue,
     QueueRefused,
     QueueUnreachable,
@@ -120,23 +120,18 @@ class Pbs(Queue):
             details |= shown
         return details
 
-    def marked(self) -> list[MarkedJob]:
-        """Return this user's live jobs that carry a mark in their variables."""
+    def marked(self) -> dict[str, str]:
+        """Return the ids, by submission, of this user's live jobs that carry a mark in their variables."""
         jobs = self._details(self.call("qselect", "-u", getpass.getuser()).split())
-        return [
-            MarkedJob(job, str(fields.get("Job_Name", "")), view.state, mark)
+        return {
+            submission: job
             for job, fields in jobs.items()
-            if (mark := read_mark(str(fields.get("Variable_List", ""))))
-            and (view := job_view(job, fields)).live
-        ]
+            if (submission := read_mark(str(fields.get("Variable_List", "")))) and job_view(job, fields).live
+        }
 
     def advice(self, words: str) -> str:
         """Return where to look."""
         return "Correct what PBS names, in the site profile or the study; `qstat -Q` shows queues."
-
-    def after(self, job: str) -> list[str]:
-        """Return the option for the attribute "depend"."""
-        return ["-W", f"depend=afterok:{job}"]
 
     def waiting_reason(self, reason: str) -> str:
         """Shorten the comment on a waiting job: "Not Running: Insufficient …" becomes "insufficient …"."""
@@ -176,7 +171,8 @@ class Pbs(Queue):
         if layout.seconds is not None:
             minutes = -(-layout.seconds // 60)
             lines.append(f"-l walltime={minutes // 60:02}:{minutes % 60:02}:00")
-        lines += [f"-v SCALESTUDY_MARK={job.mark}"] if job.mark else []
+        mark = MARK.format(submission=job.submission)
+        lines += [f"-v SCALESTUDY_MARK={mark}"] if job.submission else []
         lines += [f"-q {word(site.partition, 'partition', site)}"] if site.partition else []
         return lines + ([f"-A {word(site.account, 'account', site)}"] if site.account else [])
 

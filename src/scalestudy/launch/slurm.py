@@ -14,10 +14,10 @@ from scalestudy.launch.queue.job_script import job_name
 from scalestudy.launch.queue.point_job import JobLayout, JobScript, gpu_request, memory_per_node
 from scalestudy.launch.queue.queue_launcher import QueueLauncher
 from scalestudy.launch.queue.scheduler import (
+    MARK,
     QUEUE_ERRORS,
     UNKNOWN,
     JobView,
-    MarkedJob,
     Queue,
     QueueAbsent,
     QueueRefused,
@@ -35,7 +35,7 @@ FORMATS = ("SQUEUE_", "SACCT_", "SCONTROL_", "SLURM_TIME_FORMAT", "SLURM_BITSTR_
 """Prefixes of variables that change the output of the client commands, which the parsers do not expect."""
 SQUEUE_FORMAT = "%i|%T|%N|%S|%r"
 """The reason is last, because only it may contain the separator."""
-MARKED_FORMAT = "%i|%T|%j|%k"
+MARKED_FORMAT = "%i|%k"
 SACCT_FORMAT = "JobID,State,ExitCode,NodeList,Start"
 SINFO_FORMAT = "%P|%a|%l|%D|%c|%m|%G"
 ADVICE = {
@@ -103,8 +103,6 @@ class Slurm(Queue):
     nodes_variable = "SLURM_JOB_NODELIST"
     job_form = re.compile(r"(\d+)(?:;.*)?")
     requeues = True
-    account_variable = "SBATCH_ACCOUNT"
-    ignored_prefix = "SBATCH_"
     full = "MaxSubmit"  # AssocMaxSubmitJobLimit, QOSMaxSubmitJobPerUserLimit, …
     unreachable = (
         "unable to contact slurm controller",
@@ -194,14 +192,14 @@ class Slurm(Queue):
                 )
         return views
 
-    def marked(self) -> list[MarkedJob]:
-        """Return this user's jobs that carry a mark in their comment."""
+    def marked(self) -> dict[str, str]:
+        """Return the ids, by submission, of this user's jobs that carry a mark in their comment."""
         text = self.call("squeue", "-h", "-u", getpass.getuser(), "-o", MARKED_FORMAT)
-        return [
-            MarkedJob(job, name, state, mark)
-            for job, state, name, comment in _rows(text, 4)
-            if (mark := read_mark(comment)) and job.isdecimal()
-        ]
+        return {
+            submission: job
+            for job, comment in _rows(text, 2)
+            if (submission := read_mark(comment)) and job.isdecimal()
+        }
 
     def cluster_name(self) -> str:
         """Return Slurm's name of the cluster that this machine talks to; "" if unknown."""
@@ -224,19 +222,6 @@ class Slurm(Queue):
     def partitions(self) -> list["Nodes"]:
         """Return the nodes of all partitions. Without -e, sinfo would merge different nodes ("12+")."""
         return parse_sinfo(self.call("sinfo", "-h", "-e", "-o", SINFO_FORMAT))
-
-    def gpu_kinds(self, site: Site) -> list[str]:
-        """Return the kinds of nodes with GPUs in the site's partition, in words; empty if Slurm is silent."""
-        try:
-            nodes = self.partitions()
-        except QUEUE_ERRORS:
-            return []
-        partition = site.partition or next((node.partition for node in nodes if node.default), "")
-        return list(gpu_kinds(nodes, partition))
-
-    def after(self, job: str) -> list[str]:
-        """Return the options; Slurm cancels the job if it can never start."""
-        return [f"--dependency=afterok:{job}", "--kill-on-invalid-dep=yes"]
 
     def waiting_reason(self, reason: str) -> str:
         """Describe what a job waits for; limits (QOSMaxJobsPerUserLimit, …) are named as in Slurm."""
@@ -273,7 +258,7 @@ class Slurm(Queue):
             "qos": site.qos,
             "constraint": site.constraint,
             "mem": memory_per_node(site, layout),
-            "comment": job.mark and str(job.mark),
+            "comment": job.submission and MARK.format(submission=job.submission),
         }
         return lines + [f"--{option}={value}" for option, value in named.items() if value]
 

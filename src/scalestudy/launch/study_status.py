@@ -160,7 +160,7 @@ def find_jobs(queue: Queue, runs: Sequence[RunFolder]) -> None:
         QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer.
         OSError: If a folder cannot be written to.
     """
-    jobs = {job.mark.submission: job.job for job in queue.marked()}
+    jobs = queue.marked()
     for run in runs:
         record = run.job()
         if record is None or record.job:  # recorded meanwhile

@@ -73,6 +73,6 @@ def test_a_machine_without_slurm_fails_with_what_to_do(lines):
 
 
 def test_a_controller_that_does_not_answer_ends_with_the_limit(lines, monkeypatch):
-    monkeypatch.setenv("SCALESTUDY_SLURM_TIMEOUT", "0.3")
+    monkeypatch.setattr("scalestudy.launch.queue.scheduler.TIMEOUT", 0.3)
     (line,) = lines("#!/bin/sh\nexec /bin/sleep 600\n")
     assert line.status == "fail" and "0.3 s" in line.seen

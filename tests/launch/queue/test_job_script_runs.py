@@ -15,7 +15,7 @@ from scalestudy.launch.queue.point_job import JobScript
 from scalestudy.launch.queue.site_profile import Container
 from scalestudy.store.records import JobRecord
 from scalestudy.store.run_folder import RunFolder, write_point
-from sites import MARK, job, job_script, site
+from sites import SUBMISSION, job, job_script, site
 
 pytestmark = pytest.mark.slow
 SOURCE = Path(__file__).parents[3] / "src"
@@ -71,7 +71,7 @@ class Node:
         made.run.mkdir(parents=True, exist_ok=True)
         write_point(made.run / "point.json", made.point)
         now = time.time()
-        record = JobRecord(job="", submission=MARK.submission, submitted=now, site="here", script="x.sh")
+        record = JobRecord(job="", submission=SUBMISSION, submitted=now, site="here", script="x.sh")
         RunFolder(made.run).write_job(record)
         script = self.root / "job.sh"
         script.write_text(job_script(replace(made, python=str(self.root / "bin" / "python"), source=SOURCE)))
@@ -218,7 +218,7 @@ def test_mpirun_is_told_which_variables_to_take_along(node, run):
 
 def test_the_workers_know_their_submission(node, run):
     node.run(job("horovod", 2, site(launcher="mpirun"), run))
-    assert node.environment()["SCALESTUDY_SUBMISSION"] == MARK.submission
+    assert node.environment()["SCALESTUDY_SUBMISSION"] == SUBMISSION
     assert "SCALESTUDY_SUBMISSION" in node.called("mpirun")
 
 

@@ -2,22 +2,18 @@
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.launch.launcher import Options, Overview, PointStatus
-from scalestudy.launch.pbs import PBS
-from scalestudy.launch.queue.point_job import JobMark
 from scalestudy.launch.queue.scheduler import (
+    MARK,
     UNKNOWN,
     QueueRefused,
     QueueUnreachable,
-    new_mark,
     read_mark,
-    study_digest,
 )
 from scalestudy.launch.queue.submission import (
     Submission,
@@ -37,27 +33,11 @@ from sites import site
 HEXADECIMAL = st.text("0123456789abcdef", min_size=16, max_size=16)
 
 
-@given(HEXADECIMAL, HEXADECIMAL, st.text(max_size=10), st.text(max_size=10))
-def test_a_mark_is_found_within_a_comment(study, submission, before, after):
-    mark = JobMark(study, submission)
-    assert read_mark(f"{before} {mark} {after}") == mark
-    for text in ("", "(null)", "scalestudy", "scalestudy:12:34", f"scalestudy:{study}"):
+@given(HEXADECIMAL, st.text(max_size=10), st.text(max_size=10))
+def test_a_mark_is_found_within_a_comment(submission, before, after):
+    assert read_mark(f"{before} {MARK.format(submission=submission)} {after}") == submission
+    for text in ("", "(null)", "scalestudy", "scalestudy:12"):
         assert read_mark(text) is None
-
-
-def test_every_submission_has_digits_of_its_own_and_all_of_a_folder_the_same_study(tmp_path):
-    first, second = new_mark(tmp_path), new_mark(tmp_path)
-    assert first.submission != second.submission
-    assert first.study == second.study != new_mark(tmp_path / "other").study
-
-
-def test_a_folder_is_known_by_its_place_though_it_was_removed_or_is_reached_by_a_link(tmp_path, monkeypatch):
-    place = tmp_path / "study"
-    before = study_digest(place)
-    place.mkdir()
-    (tmp_path / "link").symlink_to(place)
-    monkeypatch.chdir(tmp_path)
-    assert study_digest(place) == study_digest(tmp_path / "link") == study_digest(Path("study")) == before
 
 
 COUNTER = 'n=$(cat "$0.n" 2>/dev/null || echo 0); n=$((n + 1)); echo $n > "$0.n"; '
@@ -132,7 +112,7 @@ def test_what_slurm_refuses_leaves_nothing_behind_and_what_it_took_before_stays(
     assert [path.name for path in (folder.path / "jobs").iterdir()] == [f"{ONE}.sh"]
 
 
-LATE = """mark=$(grep -o 'scalestudy:[0-9a-f:]*' "${!#}"); echo "77|PENDING|s|mine $mark" >"$0.queue"
+LATE = """mark=$(grep -o 'scalestudy:[0-9a-f]*' "${!#}"); echo "77|mine $mark" >"$0.queue"
 echo "sbatch: error: Socket timed out on send/recv operation" >&2; exit 1"""
 """Accepts the job but times out before it answers."""
 SILENT = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
@@ -141,8 +121,8 @@ SILENT = 'echo "error: Unable to contact slurm controller" >&2; exit 1'
 def test_a_job_that_was_taken_though_the_answer_was_late_is_found_by_its_mark(
     folder: StudyFolder, programs
 ) -> None:
-    other = "76|RUNNING|s|scalestudy:0123456789abcdef:0123456789abcdef"
-    programs(sbatch=LATE, squeue=f"echo '{other}'; echo '75|RUNNING|s|'; cat ${{0%squeue}}sbatch.queue")
+    other = "76|scalestudy:0123456789abcdef"
+    programs(sbatch=LATE, squeue=f"echo '{other}'; echo '75|'; cat ${{0%squeue}}sbatch.queue")
     assert submitted(folder, ONE) == (["77"], None)
 
 
@@ -292,14 +272,3 @@ def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(
     assert left_behind(folder) == before
     assert f"run={folder.path.absolute()}/points/{ONE}/run-1\n" in printed[0]
     assert printed[1] == f"\nsbatch --parsable {folder.path.absolute()}/jobs/{ONE}.sh\n"
-
-
-@pytest.mark.parametrize(
-    ("launcher", "line"),
-    [
-        (SLURM, "sbatch --parsable --dependency=afterok:7 --kill-on-invalid-dep=yes /x.sh"),
-        (PBS, "qsub -W depend=afterok:7 /x.sh"),
-    ],
-)
-def test_a_job_may_wait_for_another_one_to_succeed(launcher, line) -> None:
-    assert " ".join(launcher.queue.submission(Path("/x.sh"), "7")) == line

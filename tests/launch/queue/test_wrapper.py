@@ -12,7 +12,7 @@ from scalestudy.launch.queue import wrapper
 from scalestudy.measure import hang_detection
 from scalestudy.store.records import JobRecord, Sign
 from scalestudy.store.run_folder import RunFolder, write_point
-from sites import MARK, job, site
+from sites import SUBMISSION, job, site
 
 pytestmark = pytest.mark.slow
 RUNNING = 'echo "JobId=7 JobName=x JobState=RUNNING Reason=None"'
@@ -20,7 +20,7 @@ ENDING = RUNNING.replace("RUNNING", "COMPLETING")
 """Slurm reports COMPLETING for cancelled and for preempted jobs, and would accept a requeue of both."""
 
 
-def give(run: Path, submission: str = MARK.submission, job: str = "") -> None:
+def give(run: Path, submission: str = SUBMISSION, job: str = "") -> None:
     """Record the submission to which a run belongs."""
     run.mkdir(exist_ok=True)
     record = JobRecord(job=job, submission=submission, submitted=time.time(), site="here", script="x.sh")
@@ -30,7 +30,7 @@ def give(run: Path, submission: str = MARK.submission, job: str = "") -> None:
 @pytest.fixture
 def run(tmp_path, monkeypatch) -> RunFolder:
     """A run of job 7, whose ranks may be silent for half a second."""
-    monkeypatch.setenv("SCALESTUDY_SUBMISSION", MARK.submission)
+    monkeypatch.setenv("SCALESTUDY_SUBMISSION", SUBMISSION)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.delenv("SLURM_ARRAY_TASK_ID", raising=False)
     monkeypatch.setattr(hang_detection, "HANG_GRACE", 0.2)
@@ -149,10 +149,10 @@ def test_a_job_leaves_a_folder_that_was_given_to_another_submission(run):
 
 
 def test_a_job_leaves_a_folder_in_which_another_job_of_its_script_is_at_work(run):
-    (run.path / "began").write_text(f"{MARK.submission} 6\n")
+    (run.path / "began").write_text(f"{SUBMISSION} 6\n")
     assert work(run, "touch began-work")[0] == 1
     assert not (run.path / "began-work").exists()
-    assert (run.path / "began").read_text() == f"{MARK.submission} 6\n"
+    assert (run.path / "began").read_text() == f"{SUBMISSION} 6\n"
 
 
 def test_a_script_submitted_by_hand_goes_on_after_the_job_that_has_ended(run, monkeypatch):

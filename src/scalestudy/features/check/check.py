@@ -44,7 +44,6 @@ from scalestudy.launch.launcher import Options, launcher, launcher_of
 from scalestudy.launch.local import points_here
 from scalestudy.launch.queue.point_job import expand_for, layout
 from scalestudy.launch.queue.site_profile import Site, find_site
-from scalestudy.launch.slurm import SLURM
 from scalestudy.plugins.engines import DEFAULT, engine_names, engine_traits, installed_engine
 from scalestudy.store.study_folder import default_folder
 from scalestudy.util.errors import UserError
@@ -167,14 +166,14 @@ def subject(what: str | None) -> CheckSubject:
         return CheckSubject()
     path = Path(what)
     if path.suffix != ".toml" or not toml_table(read_text(path), str(path)).keys() & {"task", "sweep"}:
-        return CheckSubject(site=SLURM.queue.with_account(find_site(what, Path.cwd())))
+        return CheckSubject(site=find_site(what, Path.cwd()))
     study, _ = with_task_data(load_study(path))
     results, base = default_folder(path, study.name).absolute(), path.parent
     if not launcher_of(study).detached:
         # The points of hosts are known once these answer.
         points = () if launcher_of(study) is HOSTS else points_here(study)
         return CheckSubject(study, points, None, base, results)
-    site = SLURM.queue.with_account(find_site(study.launch.site, base))
+    site = find_site(study.launch.site, base)
     return CheckSubject(study, expand_for(study, site), site, base, results)
 
 

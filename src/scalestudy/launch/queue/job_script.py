@@ -215,8 +215,8 @@ def _exports(job: JobScript, *, gpus: bool) -> list[tuple[str, str]]:
         values["PYTHONPATH"] = f'{literal(str(job.source))}"${{PYTHONPATH:+:$PYTHONPATH}}"'
     values |= {name: expandable(value) for name, value in site.env.items()}
     values["SCALESTUDY_NODES_SHARED"] = "yes" if shares_nodes(site, job.layout) else "no"
-    if job.mark:
-        values["SCALESTUDY_SUBMISSION"] = job.mark.submission
+    if job.submission:
+        values["SCALESTUDY_SUBMISSION"] = job.submission
     return list(values.items())
 
 

@@ -1,11 +1,9 @@
-"""The job of a point: its mark, its layout on the nodes of a site, and the contents of its script."""
+"""The job of a point: its layout on the nodes of a site, and the contents of its script."""
 
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from scalestudy.config.expand import expand
 from scalestudy.config.file import Study
@@ -13,18 +11,6 @@ from scalestudy.config.point import Point
 from scalestudy.launch.queue.site_profile import Site, memory_bytes, seconds
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import own_source
-
-
-class JobMark(NamedTuple):
-    """The study and the submission that a job belongs to: in the queue, in its script, in job.json."""
-
-    study: str
-    """Digest of the real path of the study's folder, which stays the same if the folder is made again."""
-    submission: str
-    """16 random hexadecimal digits, new for every submission."""
-
-    def __str__(self) -> str:
-        return f"scalestudy:{self.study}:{self.submission}"
 
 
 def output_of(script: Path) -> Path:
@@ -73,7 +59,7 @@ class JobScript:
         python: Python of the workers if the site names neither an environment nor a container.
         source: Folder of Scalestudy's source, for the workers' PYTHONPATH; None if it is installed like any
             other package.
-        mark: Mark of the submission; None for a job without a study.
+        submission: Digits of the submission; "" for a job without a study.
     """
 
     name: str
@@ -82,7 +68,7 @@ class JobScript:
     point: Point
     layout: JobLayout
     site: Site
-    mark: JobMark | None = None
+    submission: str = ""
     python: str = sys.executable
     source: Path | None = field(default_factory=own_source)
 
@@ -123,11 +109,6 @@ def gpu_request(site: Site, layout: JobLayout) -> str:
     counts = {"--gpus-per-task": layout.gpus_per_task, "--gpus": layout.gpus_per_task * layout.tasks}
     count = counts.get(site.gpu_request.partition("=")[0], layout.gpus_per_node)
     return site.gpu_request.replace("{gpus}", str(count))
-
-
-def names_gpus(site: Site) -> bool:
-    """Whether the site's request restricts jobs to one kind of GPU, by its type or by a constraint."""
-    return site.constraint is not None or re.search(r"gpu[a-z-]*[:=][A-Za-z]", site.gpu_request) is not None
 
 
 def allocation(site: Site, layouts: Sequence[JobLayout]) -> str:

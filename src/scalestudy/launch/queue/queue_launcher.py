@@ -1,18 +1,16 @@
 """The launcher that submits points to a queue, for all queues, and cancels the jobs of a study."""
 
 import contextlib
-import os
 import shlex
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.launcher import Note, Options, Overview, PointStatus, Step, Submitted
-from scalestudy.launch.queue.point_job import JobMark, allocation, expand_for, layout, names_gpus
-from scalestudy.launch.queue.scheduler import UNKNOWN, MarkedJob, Queue, QueueRefused, study_digest
+from scalestudy.launch.queue.point_job import allocation, expand_for, layout
+from scalestudy.launch.queue.scheduler import Queue, QueueRefused
 from scalestudy.launch.queue.site_profile import Site, find_site
 from scalestudy.launch.queue.submission import Submission, job_script, next_submissions, script_paths, submit
 from scalestudy.launch.study_status import forget_answers, queue_of, study_status
@@ -53,9 +51,6 @@ class QueueLauncher:
             RunError: If the folder cannot be written to.
         """
         overview = study_status(folder, must=True)
-        self._refuse_unknown(options.after)
-        for orphan in find_orphans(folder, overview):
-            yield Note(f"{orphan.sentence()}; `scalestudy cancel {folder.path}` ends it.")
         submissions, notes = next_submissions(overview, [point.name for point in points], options)
         yield from notes
         wanted = [point for point in points if point.name in submissions]
@@ -64,10 +59,10 @@ class QueueLauncher:
         site, cluster = self._site(folder.study, options), self.queue.cluster_name()
         forget_answers(folder.path)
         if not (options.feeds and overview.open):
-            yield from self._job_notes(site, wanted)
+            yield Note(allocation(site, [layout(point, site) for point in wanted]))
         for count, point in enumerate(wanted):
             try:
-                job = submit(folder, point, submissions[point.name], self.queue, site, cluster, options.after)
+                job = submit(folder, point, submissions[point.name], self.queue, site, cluster)
             except ScalestudyError as error:
                 words = error.words if isinstance(error, QueueRefused) else ""
                 if self.queue.full in words and options.feeds and (count or overview.open):
@@ -85,75 +80,37 @@ class QueueLauncher:
     ) -> Iterator[str | Note]:
         """Yield job scripts, each followed by the command that would submit it.
 
-        Unless all are asked for, only the first script is shown, and for each other one a line with its
-        command and the options of its job that differ.
+        Only the first script is shown, and for each other one a line with its command and the options of its
+        job that differ.
         """
         submissions, notes = next_submissions(overview, list(points), options)
         yield from notes
-        site, mark = self._site(study, options), JobMark(study_digest(target), "0" * 16)
+        site = self._site(study, options)
         if submissions:
-            yield from self._job_notes(site, [points[name] for name in submissions])
+            yield Note(allocation(site, [layout(points[name], site) for name in submissions]))
         first: list[str] | None = None
         prefix = f"#{self.queue.directive} "
         for name, submission in submissions.items():
             run = _expected_run(target.absolute() / "points" / name, submission)
             script = next(script_paths(target, name))
-            text = job_script(points[name], script, run, site, self.queue, mark).rstrip("\n")
-            command = shlex.join(self.queue.submission(script, options.after))
+            text = job_script(points[name], script, run, site, self.queue, "0" * 16).rstrip("\n")
+            command = shlex.join([*self.queue.submits, str(script)])
             lines = text.replace(name, "POINT").splitlines()
             asked = [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
-            if first is None or options.scripts:
+            if first is None:
                 yield text
                 yield f"\n{command}\n"
                 first = asked
             else:
                 yield f"{command}  # {_difference(first, asked)}"
-        more = "; every script: scalestudy submit --dry-run --all"
-        more *= len(submissions) > 1 and not options.scripts
-        yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}{more}"
+        yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}"
 
     def _site(self, study: Study, options: Options) -> Site:
-        """Return the site profile; without an account, jobs charge that of the queue's variable."""
         try:
-            site = find_site(study.launch.site, options.base)
+            return find_site(study.launch.site, options.base)
         except UserError as error:
             where = study.place.of("launch.site", "launch.on", "launch")
             raise UserError(error.expected, f"{error.received}{where}", error.action) from None
-        return self.queue.with_account(site)
-
-    def _job_notes(self, site: Site, points: Sequence[Point]) -> Iterator[Note]:
-        """Say what the jobs allocate, whom they charge, and which variables do not change them."""
-        layouts = [layout(point, site) for point in points]
-        yield Note(allocation(site, layouts))
-        if any(shape.gpus_per_node for shape in layouts) and not names_gpus(site):
-            kinds = self.queue.gpu_kinds(site)
-            if len(kinds) > 1:
-                yield Note(
-                    f"The partition has nodes with {', '.join(kinds)}: times of different GPUs cannot be "
-                    f"compared. Name one kind in the site profile {site.name}, by gpu_request "
-                    '("--gres=gpu:TYPE:{gpus}") or constraint.'
-                )
-        prefix, variable = self.queue.ignored_prefix, self.queue.account_variable
-        named = {name for name in os.environ if prefix and name.startswith(prefix)}
-        if variable in named and os.environ[variable] == site.account:
-            named.remove(variable)
-            yield Note(f"The jobs charge the account {site.account} ({variable}).")
-        if ignored := sorted(named):
-            yield Note(f"Ignored: {', '.join(ignored)}. The site profile {site.name} sets the jobs' options.")
-
-    def _refuse_unknown(self, after: str | None) -> None:
-        """Refuse to start after a job that the queue does not know: it might start the jobs at once."""
-        if after is None:
-            return
-        view = self.queue.ask([after])[after]
-        if view.live or view.state == "COMPLETED":
-            return
-        known = "that it does not know" if view.state == UNKNOWN else f"which has ended as {view.state}"
-        raise UserError(
-            f"--after with a job of {self.title} that waits, runs or has completed",
-            f"{after}, {known}",
-            "Correct the number, or leave the option out.",
-        )
 
 
 def _difference(first: Sequence[str], options: Sequence[str]) -> str:
@@ -171,23 +128,11 @@ def _expected_run(folder: Path, submission: Submission) -> Path:
     return folder / f"run-{max(numbers, default=0) + 1}"
 
 
-class Orphan(NamedTuple):
-    """A job of a study's folder that belongs to no run: of an earlier study, or submitted by hand."""
-
-    queue: Queue
-    job: MarkedJob
-
-    def sentence(self) -> str:
-        """Describe the job in one sentence."""
-        described = ", ".join(word for word in (self.job.state.lower(), self.job.name) if word)
-        return f"Job {self.job.job} ({described}) is of this folder, but belongs to no run in it"
-
-
-def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointStatus], list[Orphan]]:
-    """Cancel the queued and running jobs of these points; without names, all jobs and orphans.
+def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
+    """Cancel the queued and running jobs of these points; without names, of all points.
 
     Returns:
-        The points whose jobs were cancelled, in their states before that, and the cancelled orphans.
+        The points whose jobs were cancelled, in their states before that.
 
     Raises:
         UserError: If the study runs on this machine, where runs end with their own process.
@@ -199,9 +144,7 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointSt
         for status in overview.open
         if status.job and status.job.job and (not names or status.name in names)  # no id: being submitted
     ]
-    orphans = [] if names else find_orphans(folder, overview, must=True)
     jobs = [(status.job.queue, status.job.job) for status in chosen if status.job]
-    jobs += [(orphan.queue.name, orphan.job.job) for orphan in orphans]
     if queue_of(folder.study.launch.on) is None and not any(status.job for status in overview.points):
         raise UserError(
             "a study that was submitted to a queue",
@@ -223,36 +166,4 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> tuple[list[PointSt
                 status.run.cancelled.touch()
     if jobs:
         forget_answers(folder.path)
-    return chosen, orphans
-
-
-def find_orphans(folder: StudyFolder, overview: Overview, *, must: bool = False) -> list[Orphan]:
-    """Ask the queues for the orphans of a study.
-
-    Args:
-        folder: The study, identified by its path, so that orphans of a removed study there are found.
-        overview: The states of its points.
-        must: Whether to raise if a queue does not answer; otherwise its orphans are skipped.
-
-    Raises:
-        QueueUnreachable, QueueRefused, QueueAbsent: With `must`.
-    """
-    records = [status.job for status in overview.points if status.job]
-    known = {record.submission: record.job for record in records}
-    digest = study_digest(folder.path)
-    orphans = []
-    for name in dict.fromkeys([folder.study.launch.on, *(record.queue for record in records)]):
-        queue = queue_of(name)
-        try:
-            marked = queue.marked() if queue else []
-        except ScalestudyError:
-            if must:
-                raise
-            continue
-        orphans += [
-            Orphan(queue, job)
-            for job in marked
-            # A run whose job id is not known yet gets it at the next query.
-            if queue and job.mark.study == digest and known.get(job.mark.submission) not in ("", job.job)
-        ]
-    return orphans
+    return chosen

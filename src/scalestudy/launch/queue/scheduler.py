@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
-import secrets
 import signal
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
-from scalestudy.launch.queue.point_job import JobMark
 from scalestudy.store.records import Allocation, Record
 from scalestudy.util.errors import RunError, UserError
 
@@ -63,7 +60,7 @@ UNSEEN = 53
 UNKNOWN = "UNKNOWN"
 """State of a job that its queue has forgotten."""
 TIMEOUT = 20.0
-"""Time limit of a client command in seconds, unless SCALESTUDY_SLURM_TIMEOUT (and so on) sets it."""
+"""Time limit of a client command in seconds."""
 WORKER = '"${worker[@]}"'
 """The worker's command in a job script."""
 
@@ -110,29 +107,14 @@ class JobView(Record):
         return self.state in ENDED
 
 
-class MarkedJob(NamedTuple):
-    """A job in a queue that carries a mark."""
-
-    job: str
-    name: str
-    state: str
-    mark: JobMark
+MARK = "scalestudy:{submission}"
+"""Text that a job carries in its queue: the submission, 16 random hexadecimal digits, new for each."""
 
 
-def study_digest(folder: Path) -> str:
-    """Return the digest that identifies jobs of the study in this folder."""
-    return hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:16]
-
-
-def new_mark(folder: Path) -> JobMark:
-    """Return a mark for a new submission of the study in this folder."""
-    return JobMark(study_digest(folder), secrets.token_hex(8))
-
-
-def read_mark(text: str) -> JobMark | None:
-    """Return the mark in a comment; None if there is none."""
-    match = re.search(r"scalestudy:([0-9a-f]{16}):([0-9a-f]{16})\b", text)
-    return JobMark(match[1], match[2]) if match else None
+def read_mark(text: str) -> str | None:
+    """Return the submission in a comment or in variables of a job; None if there is no mark."""
+    match = re.search(r"scalestudy:([0-9a-f]{16})\b", text)
+    return match[1] if match else None
 
 
 class QueueUnreachable(RunError):
@@ -142,7 +124,7 @@ class QueueUnreachable(RunError):
         super().__init__(
             f"an answer of {title} to `{command}`",
             reason,
-            f"Try again later; {_timeout_variable(title)}=SECONDS sets how long to wait.",
+            "Try again later.",
         )
 
 
@@ -200,23 +182,18 @@ class Queue(ABC):
     """Phrase in a refusal because the user has too many jobs in the queue."""
     unreachable: ClassVar[tuple[str, ...]] = ()
     """Phrases, in lower case, in messages that the server could not be reached."""
-    account_variable: ClassVar[str] = ""
-    """Variable with the account to charge if the site profile names none; "" for none."""
-    ignored_prefix: ClassVar[str] = ""
-    """Prefix of the variables that would set options of a job, and do not, since the site profile does."""
 
     # Client commands
 
     def run(self, program: str, *arguments: str) -> tuple[int, str, str]:
         """Run a client command, within a time limit; return its exit code, output and errors."""
-        limit = time_limit(os.environ, _timeout_variable(self.title))
         variables = self.environment(os.environ, submitting=program == self.submits[0]) | {"LC_ALL": "C"}
         try:
-            return _answer([program, *arguments], variables, limit)
+            return _answer([program, *arguments], variables, TIMEOUT)
         except (FileNotFoundError, PermissionError):
             raise QueueAbsent(self.title, program) from None
         except subprocess.TimeoutExpired:
-            raise QueueUnreachable(self.title, program, f"none within {limit:g} s") from None
+            raise QueueUnreachable(self.title, program, f"none within {TIMEOUT:g} s") from None
 
     def call(self, program: str, *arguments: str) -> str:
         """Return the output of a client command.
@@ -247,30 +224,18 @@ class Queue(ABC):
         """Return the view of each of these jobs, in few calls; a forgotten job has the state "UNKNOWN"."""
 
     @abstractmethod
-    def marked(self) -> list[MarkedJob]:
-        """Return this user's jobs that are not over and carry a mark."""
+    def marked(self) -> dict[str, str]:
+        """Return the ids, by submission, of this user's jobs that are not over and carry a mark."""
 
     def cluster_name(self) -> str:
         """Return the queue's name of the cluster that this machine talks to; "" if unknown."""
         return ""
 
-    def gpu_kinds(self, site: Site) -> list[str]:
-        """Return the kinds of nodes with GPUs in the site's partition, in words; empty if unknown."""
-        return []
-
-    @abstractmethod
-    def after(self, job: str) -> list[str]:
-        """Return the submission options for a job that waits until another job has succeeded."""
-
-    def submission(self, script: Path, after: str | None = None) -> list[str]:
-        """Return the command that submits a script."""
-        return [*self.submits, *(self.after(after) if after else ()), str(script)]
-
-    def submit(self, script: Path, after: str | None = None) -> str:
+    def submit(self, script: Path) -> str:
         """Submit a script and return the id of the job."""
-        program, *arguments = self.submission(script, after)
+        program, *arguments = self.submits
         try:
-            printed = self.call(program, *arguments)
+            printed = self.call(program, *arguments, str(script))
         except QueueRefused as refused:
             action = self.advice(refused.words)
             raise QueueRefused(self.title, program, refused.words, action) from None
@@ -283,11 +248,6 @@ class Queue(ABC):
     def advice(self, words: str) -> str:
         """Return advice on a refused submission from the queue's message; "" if there is none."""
         return ""
-
-    def with_account(self, site: Site) -> Site:
-        """Return a site whose jobs charge the account of the queue's variable, if the profile names none."""
-        account = os.environ.get(self.account_variable)
-        return site.model_copy(update={"account": account}) if account and site.account is None else site
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """Cancel jobs. Jobs that have ended are ignored."""
@@ -364,23 +324,6 @@ class Queue(ABC):
     def requeue(self) -> bool:
         """Requeue this process's job; return whether that succeeded."""
         return False
-
-
-def _timeout_variable(title: str) -> str:
-    return f"SCALESTUDY_{title.upper()}_TIMEOUT"
-
-
-def time_limit(environment: Mapping[str, str], variable: str) -> float:
-    """Return the time limit of a client command in seconds.
-
-    Raises:
-        UserError: If the variable is set to anything but a positive number.
-    """
-    text = environment.get(variable, "").strip() or f"{TIMEOUT:g}"
-    with contextlib.suppress(ValueError):
-        if 0 < float(text) < float("inf"):
-            return float(text)
-    raise UserError(f"a number of seconds in {variable}", repr(text), f"Write {TIMEOUT:g}.")
 
 
 def plain_error(program: str, errors: str) -> str:

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -13,8 +14,8 @@ from scalestudy.config.point import Point
 from scalestudy.launch.failures import INTERRUPTED
 from scalestudy.launch.launcher import Note, Options, Overview, PointStatus
 from scalestudy.launch.queue.job_script import render
-from scalestudy.launch.queue.point_job import JobMark, JobScript, layout
-from scalestudy.launch.queue.scheduler import UNKNOWN, Queue, QueueUnreachable, new_mark
+from scalestudy.launch.queue.point_job import JobScript, layout
+from scalestudy.launch.queue.scheduler import UNKNOWN, Queue, QueueUnreachable
 from scalestudy.launch.queue.site_profile import Site
 from scalestudy.store.records import JobRecord
 from scalestudy.store.run_folder import RunFolder, write_point
@@ -94,11 +95,11 @@ def _resumable(run: RunFolder) -> bool:
     return lost or failure.job_state in INTERRUPTED
 
 
-def job_script(point: Point, script: Path, run: Path, site: Site, queue: Queue, mark: JobMark) -> str:
+def job_script(point: Point, script: Path, run: Path, site: Site, queue: Queue, submission: str) -> str:
     """Return the job script of a point; `script` and `run` (its folder) are absolute paths."""
     name = f"{point.study}-{point.name}"
     place = site.in_environment(point.environment)
-    return render(JobScript(name, script, run, point, layout(point, site), place, mark), queue)
+    return render(JobScript(name, script, run, point, layout(point, site), place, submission), queue)
 
 
 def submit(
@@ -108,7 +109,6 @@ def submit(
     queue: Queue,
     site: Site,
     cluster: str = "",
-    after: str | None = None,
 ) -> str:
     """Submit a point with its prepared data to a queue, and return the id of its job.
 
@@ -122,13 +122,12 @@ def submit(
         queue: The queue.
         site: The site profile.
         cluster: The queue's name of the cluster.
-        after: Job that must succeed before this one starts.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, refuses, or is missing.
         RunError: If the folder cannot be written to.
     """
-    mark = new_mark(folder.path)
+    mark = secrets.token_hex(8)
     with ExitStack() as undo:
         try:
             run = _run(folder, point, submission, undo)
@@ -138,7 +137,7 @@ def submit(
             record = JobRecord(
                 queue=queue.name,
                 job="",
-                submission=mark.submission,
+                submission=mark,
                 submitted=time.time(),
                 site=site.name,
                 script=str(script),
@@ -148,7 +147,7 @@ def submit(
             # Written before submission: the job may begin before the queue answers, and reads this file.
             run.write_job(record)
             try:
-                job = queue.submit(script, after)
+                job = queue.submit(script)
             except QueueUnreachable:  # a busy queue may have accepted it all the same
                 known = _job_of(queue, mark)
                 if known is None:
@@ -173,10 +172,10 @@ def submit(
     return job
 
 
-def _job_of(queue: Queue, mark: JobMark) -> str | None:
+def _job_of(queue: Queue, mark: str) -> str | None:
     """Return the id of the job with this mark; "" if there is none, None if the queue does not answer."""
     try:
-        return next((job.job for job in queue.marked() if job.mark == mark), "")
+        return queue.marked().get(mark, "")
     except ScalestudyError:
         return None
 
