@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from scalestudy.hardware.own_process import leave
-from scalestudy.util.errors import RunError, ScalestudyError, UserError
+from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.registry import Registry
 
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ MODES: Registry[Callable[..., None]] = Registry("scalestudy.modes")
 `point.json`."""
 ERRANDS: Registry[Callable[[Path, Placement], int]] = Registry("scalestudy.errands")
 """Functions that a worker calls in a folder that is not a run: with `NAME.json` and without `point.json`."""
-
-
-INTERFACES = {"HOROVOD_GLOO_IFACE", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}
-"""Variables by which users set the network interface of Gloo and NCCL."""
 
 
 def main(arguments: list[str]) -> int:
@@ -56,7 +52,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _work(path: Path) -> int:
-    join_network()  # before anything starts a thread
     import psutil
 
     from scalestudy.cluster.resolve import resolve
@@ -211,30 +206,6 @@ def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) 
     if share is not None:
         cores.stay_on(share)
     os.environ.setdefault("OMP_NUM_THREADS", str(len(cores.granted())))
-
-
-def join_network() -> None:
-    """Join the run's private network, if the launcher has created one."""
-    process = os.environ.get("SCALESTUDY_NETWORK", "")
-    if not process.isdigit():
-        return
-    from scalestudy.hardware.own_process import enter_network
-
-    for name in INTERFACES & os.environ.keys():
-        if os.environ[name] != "lo":
-            print(
-                f"scalestudy: {name}=lo, not {os.environ[name]}: the run's private network has only that",
-                file=sys.stderr,
-            )
-            os.environ[name] = "lo"
-    try:
-        enter_network(int(process))
-    except OSError as error:
-        raise RunError(
-            f"the run's private network, which process {process} holds",
-            error.strerror or str(error),
-            "Set SCALESTUDY_NETWORK=shared to run without it; other users can then reach the workers' ports.",
-        ) from error
 
 
 def die_with_launcher() -> None:

@@ -27,7 +27,6 @@ from scalestudy.data.samples import (
     worker_slice,
 )
 from scalestudy.data.store.prepared import Prepared, Ragged
-from scalestudy.hardware.page_locked import PAGE, PageLocking
 
 
 class Reader(Protocol):
@@ -159,14 +158,10 @@ class Buffers:
 
     Attributes:
         made: Number of blocks allocated.
-
-    Args:
-        locking: Registers each block as page-locked memory for copies to GPUs; None without GPUs.
     """
 
-    def __init__(self, locking: PageLocking | None = None) -> None:
+    def __init__(self) -> None:
         self._free: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()  # its put is reentrant
-        self._locking = locking
         self.made = 0
 
     def take(self, *forms: Form) -> list[Array]:
@@ -196,9 +191,6 @@ class Buffers:
                 return block
             del block  # release it before allocating a larger one
         self.made += 1
-        if self._locking is not None:
-            whole_pages = -(-size // PAGE) * PAGE
-            return self._locking.register(np.empty(whole_pages + PAGE, np.uint8))
         memory = np.empty(size + ALIGNMENT, np.uint8)
         start = -memory.ctypes.data % ALIGNMENT
         return memory[start : start + size]

@@ -1,19 +1,10 @@
-"""This process: the memory that it may use, its network, and its end.
-
-`python -m scalestudy.hardware.own_process` creates a private network (a network namespace whose loopback only
-its own processes can reach; Linux), prints "ready", and keeps it until its standard input is closed. It needs
-no privileges if users may create user namespaces; root does not need one.
-See namespaces(7), user_namespaces(7), setns(2).
-"""
+"""This process: the memory that it may use, and its end."""
 
 import contextlib
 import ctypes
 import errno
-import fcntl
 import os
 import signal
-import socket
-import struct
 import sys
 import tempfile
 from pathlib import Path
@@ -96,72 +87,3 @@ def leave(code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
-
-
-NETWORK_READY = "ready"
-NEW_USER, NEW_NET = 0x10000000, 0x40000000
-SET_INTERFACE_FLAGS, UP_AND_RUNNING = 0x8914, 0x41
-CAPABILITY_VERSION = 0x20080522
-NAMESPACES = {"user": NEW_USER, "net": NEW_NET}
-
-
-def create_network() -> None:
-    """Move this process, which must have one thread, into a new network with a loopback.
-
-    Raises:
-        OSError: If this machine does not allow it.
-    """
-    user, group = os.geteuid(), os.getegid()
-    try:
-        _call("unshare", NEW_NET)
-    except PermissionError:
-        _call("unshare", NEW_USER | NEW_NET)
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-        Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, SET_INTERFACE_FLAGS, struct.pack("16sH22x", b"lo", UP_AND_RUNNING))
-
-
-def enter_network(process: int) -> None:
-    """Move this process, which must have one thread, into the network of another process of this user.
-
-    It keeps its user and groups, and gains no privileges.
-
-    Raises:
-        OSError: If that process has ended or belongs to another user.
-    """
-    opened = {}
-    for kind in NAMESPACES:
-        there, here = f"/proc/{process}/ns/{kind}", f"/proc/self/ns/{kind}"
-        if not os.path.samefile(there, here):
-            opened[kind] = os.open(there, os.O_RDONLY | os.O_CLOEXEC)
-    for kind, handle in opened.items():
-        _call("setns", handle, NAMESPACES[kind])
-        os.close(handle)
-    if "user" in opened:  # entering one grants all capabilities in it
-        header, none = struct.pack("Ii", CAPABILITY_VERSION, 0), bytes(24)
-        _call("capset", header, none)
-
-
-def _call(name: str, *arguments: int | bytes) -> None:
-    library = ctypes.CDLL(None, use_errno=True)
-    if getattr(library, name)(*arguments) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code)) if code else OSError(f"{name} failed")
-
-
-def main() -> int:
-    """Create a network and keep it until standard input is closed."""
-    try:
-        create_network()
-    except (OSError, AttributeError) as error:  # AttributeError: not on Linux
-        print(getattr(error, "strerror", None) or error, flush=True)
-        return 1
-    print(NETWORK_READY, flush=True)
-    sys.stdin.read()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

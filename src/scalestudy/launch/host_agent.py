@@ -30,7 +30,7 @@ from scalestudy.launch.host_connection import (
     WorkerEnded,
     WorkersStart,
 )
-from scalestudy.launch.reserve import private_run, run_cores, take_gpus, usable_gpus
+from scalestudy.launch.reserve import run_cores, take_gpus, usable_gpus
 from scalestudy.launch.worker_processes import (
     POLL,
     Command,
@@ -93,9 +93,7 @@ def main() -> int:
         if (line := lines.next()) is None:
             return 0
         start = WorkersStart.model_validate_json(line)
-        one_host = len(set(start.hosts)) == 1
-        own = held.enter_context(private_run(len(start.ranks))) if one_host else {}
-        environment = {**os.environ, **start.variables, **own, **shown}
+        environment = {**os.environ, **start.variables, **shown}
         watched = [] if gpus else cpus or machine_cores.granted()
         with WorkerProcesses(_commands(start, cpus, environment), watched=watched) as workers:
             _watch(lines, start, workers)

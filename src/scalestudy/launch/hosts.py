@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import scalestudy
-from scalestudy.cluster.private_files import SECRET, new_secret
 from scalestudy.config.expand import expand
 from scalestudy.config.feasible import Machine
 from scalestudy.config.file import Study
@@ -27,7 +26,7 @@ from scalestudy.launch.host_connection import (
 )
 from scalestudy.launch.launcher import Note, Options
 from scalestudy.launch.local import Held, LocalLauncher
-from scalestudy.launch.reserve import ports
+from scalestudy.launch.reserve import ports, secret_for
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
@@ -236,7 +235,7 @@ def reserve_devices(held: contextlib.ExitStack, point: Point, paths: Sequence[st
         if not facts.alone and not facts.gpus and point.oversubscribed is None:
             point = point.on(oversubscribed="cores shared with another study")
     port = held.enter_context(ports(point.processes + 2))
-    variables = passed_on() | ({SECRET: new_secret()} if point.processes > 1 else {})
+    variables = passed_on() | secret_for(point.processes)
 
     def processes(run: RunFolder) -> HostProcesses:
         every = WorkersStart(

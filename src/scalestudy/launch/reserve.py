@@ -8,8 +8,6 @@ detected by their listeners; their cores are not detected.
 import contextlib
 import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
@@ -20,9 +18,7 @@ from scalestudy.hardware import cores as machine_cores
 from scalestudy.hardware import devices
 from scalestudy.hardware.cores import core_by_core, shares
 from scalestudy.hardware.devices import Gpu, lendable_gpus, visible_gpus
-from scalestudy.hardware.own_process import NETWORK_READY
 from scalestudy.launch.launcher import Note
-from scalestudy.util import modules
 from scalestudy.util.errors import RunError
 from scalestudy.util.locks import Timeout, private_folder, take
 
@@ -186,40 +182,9 @@ def take_gpus(
     return own, others
 
 
-NETWORK = "SCALESTUDY_NETWORK"
-"""Id of the process whose network a worker joins, or why there is none; "shared" to disable it."""
-SHARED = "shared"
-
-
-@contextlib.contextmanager
-def private_run(processes: int, variables: Mapping[str, str] = os.environ) -> Iterator[dict[str, str]]:
-    """Create a secret and a private network for the workers of a run, and yield the variables naming them.
-
-    TensorFlow listens on all interfaces and obeys any client; Gloo does not authenticate its data
-    connections. In a private network, no other user of this machine can reach them. A single process does not
-    listen and gets no variables.
-    """
-    if processes == 1:
-        yield {}
-        return
-    own = {SECRET: new_secret()}
-    if variables.get(NETWORK) == SHARED:
-        yield own
-        return
-    # In its own session, since Ctrl-C must not end it before the workers.
-    with subprocess.Popen(
-        [sys.executable, "-P", "-m", modules.NETWORK_NAMESPACE],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    ) as holder:
-        assert holder.stdout is not None
-        said = holder.stdout.readline().strip()
-        yield own | {
-            NETWORK: str(holder.pid) if said == NETWORK_READY else said or "the namespace's process ended"
-        }
+def secret_for(processes: int) -> dict[str, str]:
+    """Return the variable with a new secret for the workers of a run; none for a single process."""
+    return {SECRET: new_secret()} if processes > 1 else {}
 
 
 @contextlib.contextmanager
@@ -232,9 +197,8 @@ def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[
     with (
         ports(point.processes + 1) as port,
         run_cores(count, point.launch.cpus_per_worker, near) as (cpus, alone),
-        private_run(point.processes) as own,
     ):
         if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
             point = point.on(oversubscribed="cores shared with another study")
         inherited = {name: value for name, value in os.environ.items() if name != ASSIGNED}
-        yield point, port, cpus, inherited | own | shown
+        yield point, port, cpus, inherited | secret_for(point.processes) | shown

@@ -11,7 +11,6 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine
 from scalestudy.hardware.cores import granted
-from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.rank_environment import rank_record
 from scalestudy.measure.utilisation import Utilisation
@@ -148,8 +147,7 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
     refuse_shared_gpus(group, record.device_uuids)
     files = point.needed_files()
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
-    locking = PageLocking() if device == "gpu" else None
-    session = Session(point, engine, joined, prepared, split, clock, utilisation, locking)
+    session = Session(point, engine, joined, prepared, split, clock, utilisation)
     keeper = Keeper(folder, session)
     reporter = None
     if group.rank == 0:

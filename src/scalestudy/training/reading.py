@@ -12,7 +12,6 @@ from scalestudy.data.loader import Buffers, Loader, Reader, Stage, reader_of
 from scalestudy.data.samples import sample_bytes
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Replicas
-from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.util.errors import UserError
 
 SMALL_STEP = 2**20
@@ -30,13 +29,12 @@ def loaders(
     replicas: Replicas,
     steps: int,
     stage: Stage,
-    locking: PageLocking | None = None,
 ) -> tuple[Loader, Loader, Loader]:
     """Return the loaders for training, for evaluation and for batch-norm statistics.
 
-    They never run at once, so they share buffers. On GPUs `locking` page-locks these buffers.
+    They never run at once, so they share buffers.
     """
-    buffers = [Buffers(locking) for _ in replicas.slices]
+    buffers = [Buffers() for _ in replicas.slices]
     changed, reader = readers(point, prepared)
 
     def loader(reader: Reader, global_batch: int, steps_per_call: int, whole: int | None = None) -> Loader:

@@ -19,7 +19,6 @@ from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine, Variable
-from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.utilisation import Usage, Utilisation
 from scalestudy.store.records import EpochRecord
@@ -101,7 +100,7 @@ LONGEST_HOST = 255
 class Session:
     """One rank's part of a run: its trainer and the loop over its epochs.
 
-    `utilisation` measures while steps are computed. On GPUs `locking` page-locks the memory of batches.
+    `utilisation` measures while steps are computed.
 
     Attributes:
         clock: Times the phases of the process.
@@ -118,7 +117,6 @@ class Session:
         split: Split,
         clock: PhaseClock,
         utilisation: Utilisation | None = None,
-        locking: PageLocking | None = None,
     ) -> None:
         self.point, self.group, self.prepared, self.split = point, joined.group, prepared, split
         self.clock, self._utilisation = clock, utilisation
@@ -131,7 +129,7 @@ class Session:
             self.rates = rates_of(point, self.steps)
             self.trainer = engine.trainer(point, prepared, self.rates, joined)
             self._loader, self._evaluation_loader, self._statistics_loader = loaders(
-                point, prepared, joined.replicas, self.steps, self.trainer.stage, locking
+                point, prepared, joined.replicas, self.steps, self.trainer.stage
             )
         self.evaluated: Callable[[EpochRecord], None] = lambda record: None
         """Called on every rank after each evaluation, while the model still has the evaluated weights."""

@@ -27,8 +27,6 @@ INFERENCE = "scalestudy.features.predict.model_worker"
 TASK_FILE = "scalestudy.tasks.task_child"
 """Runs the code of a user's file: to store the samples of its `read(data)`, or to build its model."""
 DESCRIBE_ENVIRONMENT = "scalestudy.hardware.installed"
-NETWORK_NAMESPACE = "scalestudy.hardware.own_process"
-"""Holds a private network that the workers of a run join."""
 
 
 @contextlib.contextmanager

@@ -113,7 +113,6 @@ def commands(monkeypatch):
     for module in (rounds, workers):
         monkeypatch.setattr(module, "worker_command", command)
     monkeypatch.setattr("scalestudy.hardware.devices.gpus", lambda: 0)
-    monkeypatch.setenv("SCALESTUDY_NETWORK", "shared")
     return seen
 
 

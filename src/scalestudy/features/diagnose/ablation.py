@@ -21,7 +21,6 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined, Replicas
 from scalestudy.engines.interface import Engine, Trainer
 from scalestudy.hardware import cores
-from scalestudy.hardware.page_locked import PageLocking
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.hang_detection import Heartbeat
 from scalestudy.measure.rank_environment import rank_record
@@ -123,8 +122,7 @@ def run(part: OwnPart) -> None:
     threads, devices = len(cores.granted()), engine.devices(part.device)
     traits = engine_traits(point.engine)
     folder.write_rank(rank_record(placement, traits, threads=threads, devices=devices, build={}))
-    locking = PageLocking() if part.device == "gpu" else None
-    bench = _Bench(ablation, point, joined, engine, clock, locking)
+    bench = _Bench(ablation, point, joined, engine, clock)
     blocks = []
     for number, name in enumerate(ablation.blocks, start=1):
         blocks.append(bench.measure(name, folder.path))
@@ -201,13 +199,12 @@ class _Bench:
         joined: Joined,
         engine: Engine,
         clock: PhaseClock,
-        locking: PageLocking | None,
     ) -> None:
         # Layers are frozen in all steps if they are frozen in most epochs of the point.
         frozen = int(2 * point.train.frozen_epochs > point.train.epochs)
         train = point.train.model_copy(update={"epochs": 1, "frozen_epochs": frozen})
         self._ablation, self._point = ablation, point.model_copy(update={"train": train})
-        self._joined, self._engine, self._clock, self._locking = joined, engine, clock, locking
+        self._joined, self._engine, self._clock = joined, engine, clock
         files = point.needed_files()
         self._prepared, self._split = Prepared.open(files.prepared), Split.load(files.split)
         self._trainers: dict[tuple[bool, int], Trainer] = {}
@@ -280,7 +277,7 @@ class _Bench:
             point = point.model_copy(update={"workers": workers})
             replicas = Replicas(self._joined.group, workers, slices=[(worker, worker + 1)], size=1)
         steps = -(-len(self._split.train) // point.global_batch)
-        loader, *_ = loaders(point, self._prepared, replicas, steps, self._stage, self._locking)
+        loader, *_ = loaders(point, self._prepared, replicas, steps, self._stage)
         return loader, point.global_batch
 
     def _stage(self, part: Slice, device: int) -> Slice:
