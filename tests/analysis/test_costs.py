@@ -8,17 +8,17 @@ import pytest
 import synthetic
 from scalestudy.analysis import costs as analysis_costs
 from scalestudy.analysis.costs import device_peak, may_have_tf32
-from scalestudy.store.records import GpuUse, NodeUse, ProcessUse
+from scalestudy.store.records import GpuUse, NodeUse
 
-NODE = {"sent_bytes": 10, "received_bytes": 30, "loopback_bytes": 7, "cpu_joules": 7200.0}
+JOULES = 7200.0
 
 
 def run(seed=0, *, workers=2, unmeasured=None, devices=None, **changes):
     """A run of two processes on two nodes by default; `changes` replaces fields of its result."""
     made = synthetic.run("horovod" if workers > 1 else "single", workers, seed)
     usage = {
-        "processes": [ProcessUse(rank=r, read_bytes=100, written_bytes=8) for r in range(workers)],
-        "nodes": [NodeUse(rank=r, **NODE) for r in range(workers)],
+        "gpus": [GpuUse(rank=r, device=0, joules=JOULES) for r in range(workers)],
+        "nodes": [NodeUse(rank=r) for r in range(workers)],
         "usage_of": "run",
         "wall_seconds": 3600.0,
         **changes,
@@ -33,43 +33,27 @@ def row(*runs):
     return synthetic.summary(runs).row(0, named=True)
 
 
-def test_bytes_energy_and_hours_add_up_over_processes_and_nodes_and_are_means_over_runs():
-    more = [NodeUse(rank=r, **{**NODE, "sent_bytes": 20}) for r in range(2)]
-    costs = row(run(), run(1, nodes=more))
-    assert (costs["network_sent_bytes"], costs["network_received_bytes"]) == (30, 60)
-    assert (costs["loopback_bytes"], costs["read_bytes"], costs["written_bytes"]) == (14, 200, 16)
-    assert (costs["cpu_joules"], costs["watt_hours"], costs["energy_of"]) == (14400, 4, "cpus")
+def test_energy_and_hours_add_up_over_gpus_and_nodes_and_are_means_over_runs():
+    more = [GpuUse(rank=r, device=0, joules=2 * JOULES) for r in range(2)]
+    costs = row(run(), run(1, gpus=more))
+    assert (costs["gpu_joules"], costs["watt_hours"]) == (21600, 6)
     assert (costs["node_hours"], costs["device_hours"]) == (2, 2)
 
 
-def test_energy_says_what_it_is_of():
-    gpus = [GpuUse(rank=r, device=0, joules=3600.0) for r in range(2)]
-    both = row(run(gpus=gpus))
-    assert (both["watt_hours"], both["energy_of"]) == (6, "gpus + cpus")
-    without = [NodeUse(rank=0), NodeUse(rank=1)]
-    cards = row(run(gpus=gpus, nodes=without))
-    assert (cards["watt_hours"], cards["energy_of"], cards["cpu_joules"]) == (2, "gpus", None)
-    none = row(run(nodes=without))
-    assert (none["watt_hours"], none["energy_of"]) == (None, None)
-
-
-def test_what_one_node_process_or_gpu_has_not_told_is_blank_and_no_smaller_sum():
-    costs = row(run(nodes=[NodeUse(rank=0, **NODE), NodeUse(rank=1, **{**NODE, "cpu_joules": None})]))
-    assert (costs["cpu_joules"], costs["network_sent_bytes"]) == (None, 20)
-    assert row(run(), run(1, processes=[]))["read_bytes"] is None
+def test_what_one_gpu_has_not_told_is_blank_and_no_smaller_sum():
     gpus = [{"percent": 80.0, "joules": 1000.0}, {"percent": 60.0}]
     costs = row(run(gpus=[GpuUse(rank=rank, device=0, **use) for rank, use in enumerate(gpus)]))
     assert (costs["gpu_joules"], costs["gpu_percent"]) == (None, 70)
     plain = row(synthetic.run())
-    assert {plain[name] for name in ("read_bytes", "watt_hours", "node_hours", "gpu_joules")} == {None}
+    assert {plain[name] for name in ("watt_hours", "node_hours", "gpu_joules")} == {None}
 
 
 def test_a_resumed_run_whose_earlier_processes_are_unknown_is_blank_and_says_so():
     costs = row(run(restarts=1, usage_of="last process"))
-    assert (costs["cpu_joules"], costs["network_sent_bytes"], costs["read_bytes"]) == (None,) * 3
+    assert costs["gpu_joules"] is costs["watt_hours"] is None
     assert "only the last process is known" in costs["unmeasured"]
     whole = row(run(restarts=1))
-    assert (whole["cpu_joules"], whole["unmeasured"]) == (14400, None)
+    assert (whole["gpu_joules"], whole["unmeasured"]) == (14400, None)
 
 
 def test_mfu_is_the_share_of_all_devices_peak():
@@ -95,9 +79,9 @@ def test_a_stated_peak_goes_before_all_others_and_cpus_and_unlike_gpus_have_none
 
 
 def test_what_was_not_counted_is_named():
-    costs = row(run(flops_uncounted=["CudnnRNN"], unmeasured={"cpu_joules": "no permission"}))
+    costs = row(run(flops_uncounted=["CudnnRNN"], unmeasured={"gpu_joules": "no permission"}))
     assert costs["flops_per_sample"] is None
-    assert "cpu_joules: no permission" in costs["unmeasured"] and "CudnnRNN" in costs["unmeasured"]
+    assert "gpu_joules: no permission" in costs["unmeasured"] and "CudnnRNN" in costs["unmeasured"]
 
 
 def test_virtual_workers_are_one_device_and_have_no_rate():

@@ -66,7 +66,7 @@ def write(path, runs, build=BUILD):
                     "environment_id": "secret",
                     "environment": {"SLURM_JOB_ID": "918273", "CUDA_CACHE_PATH": "/home/jdoe"},
                     "library_folders_dropped": ["/opt/acme/cuda"],
-                    "unmeasured": {"cpu_joules": "/sys of acme"},
+                    "unmeasured": {"gpu_joules": "/sys of acme"},
                     "build": build,
                 }
             )

@@ -1,18 +1,15 @@
 """Utilisation of cores and GPUs, which never stops a run: samples, counters, rows and records."""
 
-import math
 import threading
 import time
 from itertools import pairwise
 
-import numpy as np
 import pytest
 
 from fake_nvml import GPU_IS_LOST, Card, cards, mixed
 from scalestudy.hardware.devices import Load
 from scalestudy.measure import utilisation
-from scalestudy.measure.utilisation import OF_NODE, OF_PROCESS, WIDTH, Counters, DeviceUse, Usage, Utilisation
-from trees import write
+from scalestudy.measure.utilisation import WIDTH, DeviceUse, Usage, Utilisation
 
 
 def used(*looks, seconds=2.0, windows=1):
@@ -89,93 +86,20 @@ def test_two_processes_of_a_run_add_up_and_one_unknown_energy_leaves_the_sum_ope
     assert dumb.after(counted).record(0, 0).memory_bytes == 6
 
 
-def usage(*sums, node=True, gpus=()):
-    return Usage(node, 5.0, np.array(sums or (10.0, 4.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.5)), gpus)
+def usage(core_seconds=10.0, cpu_seconds=4.0, node=True, gpus=()):
+    return Usage(node, 5.0, core_seconds, cpu_seconds, gpus)
 
 
 def test_a_row_gives_back_what_it_was_made_of():
     made = usage(gpus=(DeviceUse(*[1.0] * WIDTH), DeviceUse(*[2.0] * WIDTH)))
-    found = Usage.of(np.array(made.row()))
-    assert found.row() == made.row() and found.gpus == made.gpus and found.node
+    assert Usage.of(made.row()) == made
     assert len(usage().row()) == len(usage(node=False).row())
 
 
-def test_records_hold_what_is_known_and_no_zero_for_what_is_not():
-    found = usage(10.0, 4.0, math.nan, 2.0, 3.0, math.nan, 5.0, math.nan)
-    process, node = found.process_use(3), found.node_use(3)
-    assert (process.rank, process.cpu_seconds, process.read_bytes, process.written_bytes) == (3, 4, None, 2)
-    assert (node.sent_bytes, node.received_bytes, node.loopback_bytes, node.cpu_joules) == (3, None, 5, None)
-    assert found.cpu_percent == 40
-
-
-def test_processes_of_one_run_add_up_and_one_blank_leaves_a_blank():
-    found = usage().after(usage(30.0, 4.0, math.nan, 2.0, 3.0, 4.0, 5.0, 6.5))
-    assert found.cpu_percent == 20
-    assert found.process_use(0).read_bytes is None
-    assert found.node_use(0).cpu_joules == 13
-
-
-def machine(root, *, read=0, written=0, moved=0, energy=0):
-    package = root / "sys/class/powercap/intel-rapl:0"
-    write(root / "proc/self/io", f"rchar: 1\nread_bytes: {read}\nwrite_bytes: {written}")
-    counts = f"a\nb\n lo: 1 0 0 0 0 0 0 0 1\n eth0: {moved} 0 0 0 0 0 0 0 {2 * moved}"
-    write(root / "proc/self/net/dev", counts)
-    for name, value in (("name", "package-0"), ("max_energy_range_uj", 10**9), ("energy_uj", energy)):
-        write(package / name, value)
-
-
-def totals(found):
-    return dict(zip((*OF_PROCESS, *OF_NODE), found.totals().tolist(), strict=True))
-
-
-def test_what_happens_outside_of_windows_is_not_counted(tmp_path):
-    machine(tmp_path)
-    found = Counters(True, tmp_path)
-    for step in range(3):
-        machine(tmp_path, read=10 * step, written=step, moved=100 * step, energy=10**6 * step)
-        found.open()
-        machine(tmp_path, read=10 * step + 4, written=step, moved=100 * step + 5, energy=10**6 * step + 10**5)
-        found.close()
-    told = totals(found)
-    assert (told["read_bytes"], told["written_bytes"]) == (12, 0)
-    assert (told["sent_bytes"], told["received_bytes"], told["loopback_bytes"]) == (30, 15, 0)
-    assert told["cpu_joules"] == pytest.approx(0.3)
-    assert told["cpu_seconds"] >= 0 and found.reasons() == {} and found.needs_looks
-
-
-def test_a_counter_that_went_back_or_vanished_is_unknown_and_the_others_are_not(tmp_path):
-    machine(tmp_path, moved=100, read=1)
-    found = Counters(True, tmp_path)
-    found.open()
-    machine(tmp_path, moved=50, read=3)
-    (tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj").unlink()
-    found.close()
-    machine(tmp_path, moved=60, read=3)
-    found.open()
-    found.close()
-    told = totals(found)
-    assert all(math.isnan(told[name]) for name in ("sent_bytes", "received_bytes", "cpu_joules"))
-    assert (told["read_bytes"], told["loopback_bytes"]) == (2, 0)
-    assert "energy_uj cannot be read" in found.reasons()["cpu_joules"]
-
-
-def test_only_the_first_process_of_a_node_tells_of_it(tmp_path):
-    machine(tmp_path)
-    found = Counters(False, tmp_path)
-    found.open()
-    found.close()
-    assert all(math.isnan(totals(found)[name]) for name in OF_NODE)
-    assert totals(found)["read_bytes"] == 0
-    assert found.reasons() == {} and not found.needs_looks
-
-
-def test_a_kernel_that_tells_nothing_leaves_blanks_with_reasons(tmp_path):
-    found = Counters(True, tmp_path)
-    found.open()
-    found.close()
-    told = totals(found)
-    assert [name for name, value in told.items() if not math.isnan(value)] == ["cpu_seconds"]
-    assert found.reasons().keys() == {"cpu_joules", "read_bytes", "network_sent_bytes"}
+def test_processes_of_one_run_add_up():
+    assert usage().cpu_percent == 40
+    both = usage().after(usage(30.0))
+    assert (both.cpu_percent, both.cpu_seconds) == (20, 8)
 
 
 LOOK = "nvmlDeviceGetMemoryInfo"
@@ -280,7 +204,7 @@ def test_what_earlier_processes_used_is_added_and_peaks_are_kept(nvml):
     assert second.whole
     assert (use.joules, use.memory_bytes) == (pytest.approx(7), 5)
     assert (use.allocated_bytes, use.reserved_bytes) == (70, 80)
-    assert both.sums[0] > kept.sums[0] > 0
+    assert both.core_seconds > kept.core_seconds > 0
 
 
 def test_an_open_window_is_told_as_far_as_it_has_come(nvml):

@@ -97,10 +97,10 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     assert one.began < other.began
     for result in (one, other):  # the second ran in two processes, whose use is summed
         (process,), (node,) = result.processes, result.nodes
-        assert result.usage_of == "run" and process.read_bytes is not None and node.loopback_bytes is not None
+        assert result.usage_of == "run" and node.rank == 0
         assert process.cpu_seconds > 0 and result.cpu_percent[0] > 0
         assert (result.flops_per_sample, result.flops_uncounted) == (4 * result.parameters, [])
-    assert whole.ranks()[0].unmeasured.keys() <= {"cpu_joules", "read_bytes", "network_sent_bytes"}
+    assert whole.ranks()[0].unmeasured == {}
     assert one.quality > 0.8
     assert (one.better, one.bounded) == ("higher", True)
     assert (one.precision, one.deterministic) == ("float32", True)

@@ -1,4 +1,4 @@
-"""What a row cost: utilisation, memory, energy, hours, bytes moved, and the share of its devices' peak.
+"""What a row cost: utilisation, memory, energy, hours, and the share of its devices' peak.
 
 Values are means over the row's runs, memory the largest of them; blank if any run did not record a value.
 Peaks are listed in `device_peaks.toml`; that of a device not listed there is unknown.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from statistics import fmean
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from scalestudy.analysis.runs import Run
 from scalestudy.plugins.strategies import is_timed
@@ -88,16 +88,9 @@ class Costs:
         cpu_percent: Use of the cores granted to the processes.
         peak_memory_bytes: Resident memory of the largest process, including mapped files.
         gpu_memory_bytes: Peak memory of tensors, on the GPU with the most.
-        cpu_joules: Energy of all processors of the nodes over the training time, for all users (RAPL).
-        watt_hours: Measured energy over the training time.
-        energy_of: What was measured: `gpus`, `cpus` or `gpus + cpus`.
+        watt_hours: The same energy in watt-hours.
         node_hours: Nodes times the hours from the start of the processes to the result.
         device_hours: Devices times the same hours.
-        network_sent_bytes: By the nodes' network interfaces and InfiniBand ports over the training time.
-        network_received_bytes: Likewise.
-        loopback_bytes: By TCP, between processes of one node.
-        read_bytes: Read from storage over the training time, by all processes.
-        written_bytes: Written to storage, likewise.
         flops_per_sample: Floating-point operations of a sample's forward and backward pass.
         flops_per_second: Operations per second of all devices together, in the steady epochs.
         peak_flops_per_second: Peak of one device in the run's arithmetic, from the vendor's data sheet.
@@ -110,16 +103,9 @@ class Costs:
     cpu_percent: float | None
     peak_memory_bytes: float | None
     gpu_memory_bytes: float | None
-    cpu_joules: float | None
     watt_hours: float | None
-    energy_of: str | None
     node_hours: float | None
     device_hours: float | None
-    network_sent_bytes: float | None
-    network_received_bytes: float | None
-    loopback_bytes: float | None
-    read_bytes: float | None
-    written_bytes: float | None
     flops_per_sample: float | None
     flops_per_second: float | None
     peak_flops_per_second: float | None
@@ -134,8 +120,7 @@ def costs_of(runs: Sequence[Run]) -> Costs:
     """Mean cost of a row's runs."""
     results = [run.result for run in runs]
     gpus = [use for result in results for use in result.gpus]
-    energies = {"gpus": _total(runs, "gpus", "joules"), "cpus": _total(runs, "nodes", "cpu_joules")}
-    counted = {name: joules for name, joules in energies.items() if joules is not None}
+    joules = _gpu_joules(runs)
     flops, peak = mean_of(result.flops_per_sample for result in results), peak_of(runs)
     timed = is_timed(results[0].implementation)
     rate = mean_of(result.throughput for result in results) if timed else None
@@ -143,20 +128,13 @@ def costs_of(runs: Sequence[Run]) -> Costs:
     devices = results[0].workers if timed else 1  # one device computes all virtual workers in turn
     return Costs(
         gpu_percent=mean_of(use.percent for use in gpus),
-        gpu_joules=energies["gpus"],
+        gpu_joules=joules,
         cpu_percent=mean_of(mean_of(result.cpu_percent) for result in results),
         peak_memory_bytes=_largest(_largest(result.peak_memory_bytes) for result in results),
         gpu_memory_bytes=_largest(use.allocated_bytes for use in gpus),
-        cpu_joules=energies["cpus"],
-        watt_hours=sum(counted.values()) / JOULES if counted else None,
-        energy_of=" + ".join(counted) or None,
+        watt_hours=None if joules is None else joules / JOULES,
         node_hours=mean_of(_hours(run, len(run.result.nodes) or None) for run in runs),
         device_hours=mean_of(_hours(run, devices) for run in runs),
-        network_sent_bytes=_total(runs, "nodes", "sent_bytes"),
-        network_received_bytes=_total(runs, "nodes", "received_bytes"),
-        loopback_bytes=_total(runs, "nodes", "loopback_bytes"),
-        read_bytes=_total(runs, "processes", "read_bytes"),
-        written_bytes=_total(runs, "processes", "written_bytes"),
         flops_per_sample=flops,
         flops_per_second=reached,
         peak_flops_per_second=peak.value,
@@ -182,14 +160,14 @@ def _largest(values: Iterable[float | None]) -> float | None:
     return max(_complete(values), default=None)
 
 
-def _total(runs: Sequence[Run], of: Literal["gpus", "nodes", "processes"], name: str) -> float | None:
-    """Mean over runs of the sum over their devices, nodes or processes.
+def _gpu_joules(runs: Sequence[Run]) -> float | None:
+    """Mean over runs of the energy of their GPUs.
 
     None if a run was resumed and recorded only its last process.
     """
     sums = []
     for run in runs:
-        numbers = _complete(getattr(use, name) for use in getattr(run.result, of))
+        numbers = _complete(use.joules for use in run.result.gpus)
         sums.append(sum(numbers) if numbers and _is_whole(run) else None)
     return mean_of(sums)
 
@@ -209,7 +187,7 @@ def _why(runs: Sequence[Run], peak: Peak, flops: float | None) -> str | None:
         f"{name}: {why}" for run in runs for rank in run.ranks for name, why in rank.unmeasured.items()
     ]
     if not all(map(_is_whole, runs)):
-        reasons.append("energy and bytes: of a resumed run only the last process is known")
+        reasons.append("energy: of a resumed run only the last process is known")
     uncounted = sorted({name for run in runs for name in run.result.flops_uncounted})
     if uncounted:
         reasons.append(f"flops_per_sample: of {', '.join(uncounted)} the products are not counted")

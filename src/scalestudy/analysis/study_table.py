@@ -195,7 +195,7 @@ _COLUMNS: dict[str, _Column] = {
     "better": ("text", "sense.better"),
     "constant_quality": ("float", "constant_quality"),
     "communication": ("text", "communication"),
-    **{name: ("text" if name in ("energy_of", "unmeasured") else "float", f"costs.{name}") for name in COSTS},
+    **{name: ("text" if name == "unmeasured" else "float", f"costs.{name}") for name in COSTS},
     "cost": ("float", "price.cost.value"),
     "cost_unit": ("text", lambda row: f"{row.price.bill}-hours" if row.price else None),
     **_interval("cost_efficiency", "price.efficiency"),

@@ -1,4 +1,4 @@
-"""Utilisation, energy, traffic and memory of the granted cores and GPUs while a run trains."""
+"""Utilisation, energy and memory of the granted cores and GPUs while a run trains."""
 
 import math
 import resource
@@ -7,18 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from scalestudy.hardware.counters import CpuEnergy, Network, storage_bytes
 from scalestudy.hardware.devices import GpuLoad, Load
-from scalestudy.store.records import GpuUse, NodeUse, ProcessUse
+from scalestudy.store.records import GpuUse
 
-OF_PROCESS = ("cpu_seconds", "read_bytes", "written_bytes")
-OF_NODE = ("sent_bytes", "received_bytes", "loopback_bytes", "cpu_joules")
 PEAKS = 4
 """Number of leading fields of `DeviceUse` that are peaks; the other fields are sums."""
 
@@ -118,69 +111,57 @@ class DeviceUse:
 
 WIDTH = len(fields(DeviceUse))
 """Length of `DeviceUse.row`."""
-_SUMS = ("core_seconds", *OF_PROCESS, *OF_NODE)
-"""Granted cores times seconds, then the counters."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Resources used by one process. Unknown quantities are NaN.
+    """Resources used by one process.
 
     Attributes:
-        node: Whether it also measured its node.
+        node: Whether it is the first process of its node.
         peak_memory: Peak resident bytes of this process, without earlier ones.
-        sums: Values of `_SUMS`.
+        core_seconds: Granted cores times seconds.
+        cpu_seconds: CPU time of all its threads.
         gpus: Use of its GPUs.
     """
 
     node: bool
     peak_memory: float
-    sums: NDArray[np.float64]
+    core_seconds: float
+    cpu_seconds: float
     gpus: tuple[DeviceUse, ...]
 
     @classmethod
     def of(cls, row: Sequence[float]) -> "Usage":
         """Create the usage from a result of `row`."""
-        node, peak_memory, *rest = map(float, row)
-        starts = range(len(_SUMS), len(rest), WIDTH)
+        node, peak_memory, core_seconds, cpu_seconds, *rest = map(float, row)
+        starts = range(0, len(rest), WIDTH)
         gpus = tuple(DeviceUse(*rest[start : start + WIDTH]) for start in starts)
-        return cls(bool(node), peak_memory, np.array(rest[: len(_SUMS)]), gpus)
+        return cls(bool(node), peak_memory, core_seconds, cpu_seconds, gpus)
 
     def row(self) -> list[float]:
         """Return all values as numbers. The length depends only on the number of GPUs."""
         gpus = [number for gpu in self.gpus for number in gpu.row()]
-        return [float(self.node), self.peak_memory, *self.sums.tolist(), *gpus]
+        return [float(self.node), self.peak_memory, self.core_seconds, self.cpu_seconds, *gpus]
 
     def after(self, earlier: "Usage") -> "Usage":
         """Return this usage plus that of the `earlier` process, which must have the same number of GPUs."""
-        gpus = tuple(gpu.after(before) for before, gpu in zip(earlier.gpus, self.gpus, strict=True))
-        return Usage(self.node, self.peak_memory, self.sums + earlier.sums, gpus)
+        return Usage(
+            self.node,
+            self.peak_memory,
+            self.core_seconds + earlier.core_seconds,
+            self.cpu_seconds + earlier.cpu_seconds,
+            tuple(gpu.after(before) for before, gpu in zip(earlier.gpus, self.gpus, strict=True)),
+        )
 
     @property
     def cpu_percent(self) -> float:
         """Mean share of the granted cores that was used, in per cent; 0 if no time has passed."""
-        granted, used = self.sums[0], self.sums[1]
-        return float(100 * used / granted) if granted else 0.0
-
-    def process_use(self, rank: int) -> ProcessUse:
-        """Return the record of the process."""
-        return ProcessUse.model_validate({"rank": rank, **self._known(OF_PROCESS)})
-
-    def node_use(self, rank: int) -> NodeUse:
-        """Return the record of its node."""
-        return NodeUse.model_validate({"rank": rank, **self._known(OF_NODE)})
+        return 100 * self.cpu_seconds / self.core_seconds if self.core_seconds else 0.0
 
     def gpu_uses(self, rank: int) -> list[GpuUse]:
         """Return the records of its GPUs."""
         return [gpu.record(rank, device) for device, gpu in enumerate(self.gpus)]
-
-    def _known(self, names: Sequence[str]) -> dict[str, float | None]:
-        known = {
-            name: round(value) if name.endswith("bytes") else value
-            for name, value in zip(_SUMS, self.sums.tolist(), strict=True)
-            if not math.isnan(value)
-        }
-        return {name: known.get(name) for name in names}
 
 
 def _most(one: float, other: float | None) -> float:
@@ -193,9 +174,7 @@ def _whole(value: float) -> int | None:
 
 
 EVERY = 1.0
-"""Seconds between two samples of the GPUs, and of counters that wrap."""
-ROOT = Path("/")
-"""The directory that contains `proc` and `sys`."""
+"""Seconds between two samples of the GPUs."""
 
 
 def peak_memory() -> int:
@@ -204,68 +183,14 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-class Counters:
-    """Adds up the increments of counters in each window. Unknown increments are NaN, and so are their sums.
-
-    If `node`, the counters of the node are included. If `needs_looks`, `glance` must be called regularly,
-    because a counter wraps.
-    """
-
-    def __init__(self, node: bool, root: Path = Path("/")) -> None:
-        self._root = root
-        self._energy = CpuEnergy(root / "sys/class/powercap") if node else None
-        self._network = Network(root) if node else None
-        self.needs_looks = self._energy is not None and not self._energy.reason
-        self._totals = np.zeros(len(OF_PROCESS) + len(OF_NODE))
-        self._first = self._look()
-
-    def open(self) -> None:
-        """Begin a window."""
-        self._first = self._look()
-
-    def close(self) -> None:
-        """End the window. A counter that decreased was reset meanwhile, so its increment is unknown."""
-        gone = self._look() - self._first
-        self._totals += np.where(gone < 0, math.nan, gone)
-
-    def glance(self) -> None:
-        """Read the counter that wraps, within a window."""
-        if self._energy:
-            self._energy.look()
-
-    def totals(self) -> NDArray[np.float64]:
-        """Return the increments of `OF_PROCESS` and `OF_NODE` in all windows so far."""
-        return self._totals.copy()
-
-    def reasons(self) -> dict[str, str]:
-        """Return the unknown quantities with reasons."""
-        reasons = {}
-        if self._energy and self._energy.reason:
-            reasons["cpu_joules"] = self._energy.reason
-        if storage_bytes(self._root).read is None:
-            reasons["read_bytes"] = "/proc/self/io cannot be read"
-        if self._network and self._network.look().sent is None:
-            reasons["network_sent_bytes"] = "/proc/self/net/dev, or a port of InfiniBand, cannot be read"
-        return reasons
-
-    def _look(self) -> NDArray[np.float64]:
-        values: list[float | None] = [time.process_time(), *storage_bytes(self._root)]
-        if self._network and self._energy:
-            values += [*self._network.look(), self._energy.look()]
-        else:
-            values += [None] * len(OF_NODE)
-        return np.array([math.nan if value is None else float(value) for value in values])
-
-
 class Utilisation:
     """Measures this process's cores and GPUs in windows, each a `with` block of this object.
 
     GPUs are sampled at the start of a window, every `EVERY` seconds, and at its end, so even a very short
-    window is measured. The sampler thread is started only for GPUs or a counter that wraps.
+    window is measured. The sampler thread is started only for GPUs.
 
-    `cpus` is the number of granted cores. If `node`, the network and CPU energy of the node are measured as
-    well. `memory` returns what `Engine.gpu_memory` does. `whole` is False if the use of an earlier process of
-    the run is unknown.
+    `cpus` is the number of granted cores. `node` marks the first process of a node. `memory` returns what
+    `Engine.gpu_memory` does. `whole` is False if the use of an earlier process of the run is unknown.
     """
 
     def __init__(
@@ -277,12 +202,10 @@ class Utilisation:
         memory: Callable[[], Sequence[tuple[int | None, int | None]]] = list,
     ) -> None:
         self._cpus, self._node, self._names, self._memory = cpus, node, tuple(gpus), memory
-        self._counters = Counters(node, ROOT)
-        self._core_seconds = 0.0
+        self._core_seconds = self._cpu_seconds = 0.0
         self._load = GpuLoad(gpus)
         self._uses = [DeviceUse() for _ in gpus]
         self._last: list[Load] = []
-        self._samples = bool(gpus) or self._counters.needs_looks
         self._lock = threading.Lock()
         self._open = threading.Event()
         self._sampler: threading.Thread | None = None
@@ -292,7 +215,7 @@ class Utilisation:
     def __enter__(self) -> "Utilisation":
         with self._lock:
             self._begin()
-        if self._samples and self._sampler is None:
+        if self._uses and self._sampler is None:
             self._sampler = threading.Thread(target=self._sample, name="utilisation", daemon=True)
             self._sampler.start()
         return self
@@ -317,9 +240,8 @@ class Utilisation:
                 self._begin()
             for use, peaks in zip(self._uses, self._memory(), strict=False):
                 use.allocated, use.reserved = (math.nan if peak is None else float(peak) for peak in peaks)
-            sums = np.array([self._core_seconds, *self._counters.totals()])
             gpus = tuple(DeviceUse(*use.row()) for use in self._uses)
-        usage = Usage(self._node, float(peak_memory()), sums, gpus)
+            usage = Usage(self._node, float(peak_memory()), self._core_seconds, self._cpu_seconds, gpus)
         return usage.after(self._earlier) if self._earlier else usage
 
     def gpu_percent(self) -> float | None:
@@ -330,21 +252,19 @@ class Utilisation:
 
     def reasons(self) -> dict[str, str]:
         """Return the quantities that cannot be measured with reasons."""
-        reasons = self._counters.reasons()
         if any(name.startswith("MIG") for name in self._names):
-            reasons["gpu_joules"] = "NVML reports no utilisation and no energy of MIG instances"
-        return reasons
+            return {"gpu_joules": "NVML reports no utilisation and no energy of MIG instances"}
+        return {}
 
     def _begin(self) -> None:
-        self._counters.open()
-        self._began = time.perf_counter()
+        self._began, self._cpu_began = time.perf_counter(), time.process_time()
         if self._uses:
             self._first = self._last = self._load.look()
             self._looked = time.perf_counter()
         self._open.set()
 
     def _end(self) -> None:
-        self._counters.close()
+        self._cpu_seconds += time.process_time() - self._cpu_began
         self._core_seconds += (time.perf_counter() - self._began) * self._cpus
         self._open.clear()
         if self._uses:
@@ -363,7 +283,5 @@ class Utilisation:
             self._open.wait()
             time.sleep(EVERY)
             with self._lock:
-                if self._open.is_set():
-                    self._counters.glance()
-                    if self._uses and time.perf_counter() - self._looked >= EVERY / 2:
-                        self._look()
+                if self._open.is_set() and time.perf_counter() - self._looked >= EVERY / 2:
+                    self._look()

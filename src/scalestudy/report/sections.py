@@ -19,7 +19,7 @@ from scalestudy.analysis.scaling_model import (
 from scalestudy.analysis.sequential import ALPHA, LOOKS
 from scalestudy.analysis.study_table import Row
 from scalestudy.report import figure_data
-from scalestudy.report.document import Block, Drawing, Folded, Heading, Items, Paragraph, Section, Table
+from scalestudy.report.document import Block, Drawing, Heading, Items, Paragraph, Section, Table
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
 from scalestudy.report.figure_data import workers
 from scalestudy.report.number_format import decimals, number, time_unit, with_interval
@@ -69,19 +69,10 @@ TAKEN = (
     ),
     CostColumn(Heading("MFU", "% of peak", "MFU %"), "mfu", _share),
 )
-MOVED = (
-    CostColumn(Heading("Sent", "network", "sent"), "network_sent_bytes", units.size),
-    CostColumn(Heading("Received", "network", "received"), "network_received_bytes", units.size),
-    CostColumn(Heading("Loopback", "in a node", "loopback"), "loopback_bytes", units.size),
-    CostColumn(Heading("Read", "storage", "read"), "read_bytes", units.size),
-    CostColumn(Heading("Written", "storage", "written"), "written_bytes", units.size),
-)
 MEANINGS = {
     "device_hours": "Device and node time last from the start of the processes to the result, as sites"
     " charge them. Training time is shorter: a column of its own in the results.",
-    "watt_hours": "Energy is that of the {energy} during training, without the rest of the node.",
-    "loopback_bytes": "Network and loopback bytes are those of whole nodes, including other programs.",
-    "read_bytes": "Reads from the page cache do not count as reads from storage.",
+    "watt_hours": "Energy is that of the GPUs during training, without the rest of the node.",
     "flops_per_sample": "FLOP are those of matrix products and convolutions in the graph of the training"
     " step, forward and backward.",
     "mfu": "MFU is the FLOP/s reached in the steady epochs, divided by the peak of all devices (dense, as"
@@ -89,10 +80,7 @@ MEANINGS = {
 }
 """Meaning of each column, printed below the table if the table has the column."""
 WORDS = {
-    "cpu_joules": "the processors' energy",
     "gpu_joules": "the GPUs' energy",
-    "read_bytes": "bytes of storage",
-    "network_sent_bytes": "bytes on the network",
     "flops_per_sample": "FLOP",
     "mfu": "MFU",
 }
@@ -100,23 +88,15 @@ WORDS = {
 
 
 def costs_section(findings: Findings) -> Section | None:
-    """Tables of the known quantities; None if there are none."""
-    rows = [row for row in findings.rows if any(column.value(row) is not None for column in TAKEN + MOVED)]
-    used = [column for column in TAKEN + MOVED if any(column.value(row) is not None for row in rows)]
+    """A table of the known quantities; None if there are none."""
+    rows = [row for row in findings.rows if any(column.value(row) is not None for column in TAKEN)]
+    used = [column for column in TAKEN if any(column.value(row) is not None for row in rows)]
     if not used:
         return None
-    blocks: list[Block] = []
-    if taken := [column for column in used if column in TAKEN]:
-        blocks.append(_table("Per run, from start to result or during training", rows, taken))
-    if moved := [column for column in used if column in MOVED]:
-        blocks.append(Folded("Bytes moved during training", (_table("", rows, moved),)))
+    table = _table("Per run, from start to result or during training", rows, used)
     shown = {column.name for column in used}
-    parts = {part for row in rows if row.costs.energy_of for part in row.costs.energy_of.split(" + ")}
-    energy = " and ".join(
-        part.replace("gpus", "GPUs").replace("cpus", "processors") for part in sorted(parts)
-    )
-    meanings = [text.format(energy=energy) for name, text in MEANINGS.items() if name in shown]
-    return Section("What it cost", (*blocks, Items((*meanings, *_unmeasured(rows)))), "costs")
+    meanings = [text for name, text in MEANINGS.items() if name in shown]
+    return Section("What it cost", (table, Items((*meanings, *_unmeasured(rows)))), "costs")
 
 
 def _table(caption: str, rows: Sequence[Row], columns: Sequence[CostColumn]) -> Table:

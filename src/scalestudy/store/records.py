@@ -48,29 +48,18 @@ class GpuUse(Record):
 
 
 class ProcessUse(Record):
-    """Use of cores and storage by one process."""
+    """Use of cores by one process."""
 
     rank: int
     cpu_seconds: Amount | None = None
     """CPU time of all its threads."""
-    read_bytes: Count | None = None
-    """Bytes read from storage, not from the page cache."""
-    written_bytes: Count | None = None
-    """Bytes written to storage."""
 
 
 class NodeUse(Record):
-    """Traffic and energy of a whole node over the training time; recorded by its first process."""
+    """A node of a run."""
 
     rank: int
-    """Rank of that process."""
-    sent_bytes: Count | None = None
-    """Bytes sent on its network interfaces, including InfiniBand ports."""
-    received_bytes: Count | None = None
-    loopback_bytes: Count | None = None
-    """Bytes sent between processes of the node, by TCP."""
-    cpu_joules: Amount | None = None
-    """Energy of its processors (RAPL, all packages)."""
+    """Rank of its first process."""
 
 
 class EpochOutcome(Record):
@@ -300,7 +289,7 @@ class RankRecord(Record):
     """Folders dropped from LD_LIBRARY_PATH: their libraries, such as modules' CUDA, would hide the
     packages'."""
     unmeasured: dict[str, str] = Field(default_factory=dict)
-    """Quantities that could not be measured on its node or GPUs (such as "cpu_joules"), and why."""
+    """Quantities that could not be measured on its node or GPUs (such as "gpu_joules"), and why."""
     environment_id: str = ""
     """Short digest of the versions of all packages, as `scalestudy check --environment` shows it."""
     environment_name: str = ""

@@ -20,7 +20,7 @@ from scalestudy.engines.interface import Trainer
 from scalestudy.measure.utilisation import Usage
 from scalestudy.store.model_record import BestRecord, ModelRecord
 from scalestudy.store.record_file import file_checksum
-from scalestudy.store.records import EpochRecord, GpuUse, Result
+from scalestudy.store.records import EpochRecord, GpuUse, NodeUse, ProcessUse, Result
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training.session import Position, Session
 from scalestudy.training.set_evaluation import Chance
@@ -262,8 +262,8 @@ def result_of(
         cpu_percent=[usage.cpu_percent for usage in usages],
         gpu_percent=[percent for uses in gpus if (percent := mean_percent(uses)) is not None],
         gpus=[use for uses in gpus for use in uses],
-        processes=[usage.process_use(rank) for rank, usage in enumerate(usages)],
-        nodes=[usage.node_use(rank) for rank, usage in enumerate(usages) if usage.node],
+        processes=[ProcessUse(rank=rank, cpu_seconds=usage.cpu_seconds) for rank, usage in enumerate(usages)],
+        nodes=[NodeUse(rank=rank) for rank, usage in enumerate(usages) if usage.node],
         usage_of=session.usage_of,
         flops_per_sample=flops.per_sample,
         flops_uncounted=list(flops.uncounted),

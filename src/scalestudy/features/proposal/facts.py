@@ -455,6 +455,5 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for
     "against": lambda s: count_noun(s.row.speed.against, "worker"),
     "limits": _limits,
     "batch_rule": _batch_rule,
-    "energy_of": lambda s: s.row.costs.energy_of or Missing("no energy was recorded", GPUS),
 }
 """Facts by the name that panels use."""
