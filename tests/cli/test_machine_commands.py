@@ -167,7 +167,10 @@ def test_site_init_writes_what_slurm_says_under_the_clusters_name(call, sites, t
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_site_init_without_slurm_writes_a_file_to_fill_in_and_says_so(call, sites, tmp_path, silent):
+def test_site_init_without_slurm_writes_a_file_to_fill_in_and_says_so(
+    call, sites, tmp_path, monkeypatch, silent
+):
+    monkeypatch.setattr("scalestudy.launch.queue.scheduler.TIMEOUT", 0.2)
     if silent:
         client(tmp_path, "sinfo", "sleep 60")
     for words, name in ((("mine",), "mine"), (("--out", tmp_path / "s.toml"), str(tmp_path / "s.toml"))):
