@@ -25,7 +25,7 @@ from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 
 COUNT, BATCH = 64, 16
-ALL = "flip, rotate, scale, elastic, contrast, brightness, noise"
+ALL = "flip, rotate, crop, contrast, brightness, noise"
 NONE = "nothing"
 Rate = tuple[float, float]
 """Samples/s, and CPU seconds per thousand samples."""

@@ -116,10 +116,9 @@ def test_whole_numbers_and_words_are_held_to_what_they_may_be():
 
 
 def test_a_list_is_read_with_the_defaults_of_what_is_not_said():
-    flip, rotate, scale = operations_of("flip, rotate(30), scale(high=2)")
+    flip, rotate = operations_of("flip, rotate(30)")
     assert (flip.kind, dict(flip.values)) == ("flip", {"way": "horizontal"})
     assert (rotate.kind, rotate["degrees"]) == ("rotate", 30)
-    assert dict(scale.values) == {"low": 0.8, "high": 2}
     assert operations_of(" ") == ()
 
 
@@ -148,12 +147,10 @@ def test_any_other_text_is_refused(text):
         ("rotate(True)", "degrees=a number from 0 to 180", "Correct"),
         ("rotate(10**9)", "degrees=a number from 0 to 180", "Correct"),
         ("flip(diagonal)", "way=horizontal or vertical or both", "Correct way=diagonal."),
-        ("elastic(5, 2.5)", "grid=a whole number from 2 to 16", "Correct grid=2.5."),
         ("rotate(1, 2)", "parameters of rotate", "Correct"),
         ("rotate(1, degrees=2)", "each parameter of rotate once", "Did you mean"),
         ("rotate(angle=2)", "each parameter of rotate once", "Remove angle."),
         ("rotate90(1)", "parameters of rotate90", "Correct"),
-        ("scale(2, 1)", "scale with low up to high", "Exchange"),
         ("flip, flip", "a list of operations", "Remove the second flip."),
         ("__import__('os').system('x')", "a list of operations", "Correct"),
         ("flip rotate", "a list of operations", "Correct"),

@@ -195,17 +195,14 @@ KINDS: Mapping[str, Mapping[str, Range]] = MappingProxyType(
         "flip": {"way": Range("horizontal", words=("horizontal", "vertical", "both"))},
         "rotate90": {},
         "rotate": {"degrees": Range(15.0, 0, 180)},
-        "scale": {"low": Range(0.8, 0.1, 10), "high": Range(1.25, 0.1, 10)},
-        "shift": {"share": Range(0.1, 0, 1)},
         "crop": {"least": Range(0.5, 0.01, 1)},
-        "elastic": {"pixels": Range(10.0, 0, 1000), "grid": Range(3, 2, 16)},
         "brightness": {"amount": Range(0.2, 0, 1)},
         "contrast": {"amount": Range(0.2, 0, 1)},
         "noise": {"sigma": Range(0.02, 0, 1)},
     }
 )
 """Operations with their parameters; docs/reference/augmentation.md describes them."""
-GEOMETRIC = ("flip", "rotate90", "rotate", "scale", "shift", "crop", "elastic")
+GEOMETRIC = ("flip", "rotate90", "rotate", "crop")
 """Operations that move pixels of the image and of its mask."""
 
 
@@ -238,9 +235,6 @@ def operations_of(text: str) -> tuple[Operation, ...]:
     for term in terms:
         defaults = {name: allowed.default for name, allowed in KINDS[term.name].items()}
         operations.append(Operation(term.name, MappingProxyType(defaults | term.parameters)))
-    for operation in operations:
-        if operation.kind == "scale" and operation["low"] > operation["high"]:
-            raise WrongFormula("scale with low up to high", "Exchange the two.")
     return tuple(operations)
 
 

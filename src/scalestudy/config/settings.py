@@ -303,7 +303,7 @@ class TrainSettings(StrictModel):
     default, true on CPUs, where it costs nothing, and false on GPUs."""
     augment: Augment = Field(default="", examples=["flip, rotate(15), brightness(0.2)"])
     """Augmentation of training samples, drawn anew in each epoch from the seed, the epoch and the sample:
-    flip, rotate90, rotate, scale, shift, crop, elastic, brightness, contrast, noise."""
+    flip, rotate90, rotate, crop, brightness, contrast, noise."""
     weights: Name | None = Field(default=None, examples=["imagenet"])
     """Initial weights of a pretrained model: "imagenet" (Keras's), a file of weights without the top layers,
     or "none" to train from scratch."""

@@ -7,12 +7,12 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage, special
+from scipy import ndimage
 
 from scalestudy.config.formula import GEOMETRIC, Operation
 from scalestudy.data.loader import Reader
@@ -56,8 +56,6 @@ class Parameters:
     Attributes:
         matrix: Affine matrices [b, 2, 3]. The source of the pixel at (y, x) is matrix · (y, x, 1); both are
             relative to the center of the image.
-        displacement: Displacements in pixels at the nodes of a grid over the image, shape [b, 2, g, g]; added
-            to the source positions.
         contrast: Factors about the mean of each image, shape [b].
         brightness: Values to add, as shares of the full range, shape [b].
         sigma: Standard deviation of the noise, as a share of the full range.
@@ -65,17 +63,16 @@ class Parameters:
     """
 
     matrix: Floats | None = None
-    displacement: Floats | None = None
     contrast: Floats | None = None
     brightness: Floats | None = None
     sigma: float = 0.0
     noise: npt.NDArray[np.int64] | None = None
 
 
-_COUNTS = {"flip": 2, "rotate90": 1, "rotate": 1, "scale": 1, "shift": 2, "crop": 4, "brightness": 1}
-_COUNTS |= {"contrast": 1, "noise": 1}
-_STREAMS = (*_COUNTS, "mixup", "cutmix", "elastic")
-"""The random numbers depend on order and length, so names of removed operations stay."""
+_COUNTS = {"flip": 2, "rotate90": 1, "rotate": 1, "crop": 4, "brightness": 1, "contrast": 1, "noise": 1}
+_STREAMS = {"flip": 0, "rotate90": 1, "rotate": 2, "crop": 5, "brightness": 6, "contrast": 7, "noise": 8}
+_ALL_STREAMS = 12
+"""The random numbers depend on the streams and their number; those of removed operations stay unused."""
 
 
 def draw(operations: Sequence[Operation], seed: int, epoch: int, rows: Indices) -> dict[str, Floats]:
@@ -85,9 +82,8 @@ def draw(operations: Sequence[Operation], seed: int, epoch: int, rows: Indices) 
     """
     numbers = {}
     for operation in operations:
-        count = 2 * operation["grid"] ** 2 if operation.kind == "elastic" else _COUNTS[operation.kind]
-        stream = _STREAMS.index(operation.kind)
-        numbers[operation.kind] = uniforms(seed * len(_STREAMS) + stream, epoch, rows, count)
+        stream = seed * _ALL_STREAMS + _STREAMS[operation.kind]
+        numbers[operation.kind] = uniforms(stream, epoch, rows, _COUNTS[operation.kind])
     return numbers
 
 
@@ -96,31 +92,22 @@ def parameters(operations: Sequence[Operation], drawn: dict[str, Floats], size: 
     by_kind = {operation.kind: operation for operation in operations}
     count = len(next(iter(drawn.values()))) if drawn else 0
     matrix = None
-    if any(kind in by_kind and kind != "elastic" for kind in GEOMETRIC):
+    if any(kind in by_kind for kind in GEOMETRIC):
         matrix = np.tile(np.eye(3), (count, 1, 1))
         for operation in operations:
             make = _MATRICES.get(operation.kind)
             if make is not None:
                 matrix = matrix @ make(operation, drawn[operation.kind], size)
         matrix = matrix[:, :2]
-    elastic = by_kind.get("elastic")
     noise = by_kind.get("noise")
     contrast, brightness = by_kind.get("contrast"), by_kind.get("brightness")
     return Parameters(
         matrix=matrix,
-        displacement=_displacement(elastic, drawn["elastic"]) if elastic else None,
         contrast=1 + contrast["amount"] * (2 * drawn["contrast"][:, 0] - 1) if contrast else None,
         brightness=brightness["amount"] * (2 * drawn["brightness"][:, 0] - 1) if brightness else None,
         sigma=float(noise["sigma"]) if noise else 0.0,
         noise=(drawn["noise"][:, 0] * 2**31).astype(np.int64) if noise else None,
     )
-
-
-def _displacement(operation: Operation, drawn: Floats) -> Floats:
-    """Return normally distributed displacements on a coarse grid (Ronneberger 2015, section 3.1)."""
-    grid = operation["grid"]
-    normal: Floats = special.ndtri(drawn).reshape(-1, 2, grid, grid) * operation["pixels"]
-    return normal
 
 
 def _flip(operation: Operation, drawn: Floats, size: Size) -> Floats:
@@ -146,16 +133,6 @@ def _rotate(operation: Operation, drawn: Floats, size: Size) -> Floats:
     return _linear(cosines, -sines, sines, cosines)
 
 
-def _scale(operation: Operation, drawn: Floats, size: Size) -> Floats:
-    low, high = np.log(operation["low"]), np.log(operation["high"])
-    factors = 1 / np.exp(low + (high - low) * drawn[:, 0])
-    return _linear(factors, 0, 0, factors)
-
-
-def _shift(operation: Operation, drawn: Floats, size: Size) -> Floats:
-    return _linear(np.ones(len(drawn)), 0, 0, 1, operation["share"] * (2 * drawn - 1) * size)
-
-
 def _crop(operation: Operation, drawn: Floats, size: Size) -> Floats:
     """Crop a random part, at least the share `least` of the area, and enlarge it to the image's size."""
     area = operation["least"] + (1 - operation["least"]) * drawn[:, 0]
@@ -176,39 +153,23 @@ def _linear(a: Any, b: Any, c: Any, d: Any, offset: Any = 0) -> Floats:
     return matrix
 
 
-_MATRICES = {
-    "flip": _flip,
-    "rotate90": _rotate90,
-    "rotate": _rotate,
-    "scale": _scale,
-    "shift": _shift,
-    "crop": _crop,
-}
+_MATRICES = {"flip": _flip, "rotate90": _rotate90, "rotate": _rotate, "crop": _crop}
 
 
 MODE = "mirror"
 """SciPy's name for continuing an image by reflection about the center of its last pixel."""
 
 
-def coordinates(matrix: Floats | None, displacement: Floats | None, size: Size) -> Floats:
-    """Return the source rows and columns of the pixels of an image, shape [2, H, W].
+def coordinates(matrix: Floats, size: Size) -> Floats:
+    """Return the source rows and columns of the pixels of an image of `size`, shape [2, H, W].
 
-    Args:
-        matrix: Affine matrix [2, 3] about the center; see `Parameters`.
-        displacement: Displacements in pixels at the nodes of a grid, shape [2, g, g]; interpolated
-            bicubically.
-        size: Height and width.
+    `matrix` is an affine matrix [2, 3] about the center; see `Parameters`.
     """
     down, across = (np.arange(length) - (length - 1) / 2 for length in size)
-    turn = np.eye(2, 3) if matrix is None else matrix
     centre = np.array([(length - 1) / 2 for length in size])
     # Add the contributions of row and column: cheaper than a matrix product for each pixel.
-    rows = turn[:, 0, None] * down + (turn[:, 2] + centre)[:, None]
-    grid = rows[:, :, None] + (turn[:, 1, None] * across)[:, None, :]
-    if displacement is not None:
-        nodes = displacement.shape[-1]
-        grid += bicubic(size[0], nodes) @ displacement @ bicubic(size[1], nodes).T
-    moved: Floats = grid
+    rows = matrix[:, 0, None] * down + (matrix[:, 2] + centre)[:, None]
+    moved: Floats = rows[:, :, None] + (matrix[:, 1, None] * across)[:, None, :]
     return moved
 
 
@@ -257,26 +218,6 @@ def reflect(index: npt.NDArray[np.int64], length: int) -> npt.NDArray[np.int64]:
     return reflected
 
 
-@lru_cache(maxsize=16)
-def bicubic(length: int, nodes: int) -> Floats:
-    """Return the interpolation weights of `nodes` values, evenly spaced over the pixels: [length, nodes].
-
-    This is Keys's cubic convolution with a = -1/2 ("Cubic convolution interpolation for digital image
-    processing", 1981). Beyond the ends the last value is repeated.
-    """
-    at = np.linspace(0, nodes - 1, length)
-    weights = np.zeros((length, nodes))
-    for offset in range(-1, 3):
-        node = np.floor(at).astype(int) + offset
-        distance = np.abs(at - node)
-        near = 1.5 * distance**3 - 2.5 * distance**2 + 1
-        far = -0.5 * distance**3 + 2.5 * distance**2 - 4 * distance + 2
-        weight = np.where(distance <= 1, near, np.where(distance < 2, far, 0.0))
-        np.add.at(weights, (np.arange(length), np.clip(node, 0, nodes - 1)), weight)
-    weights.setflags(write=False)
-    return weights
-
-
 def apply(image: Array, masks: Sequence[Array], index: int, what: Parameters, scale: float) -> None:
     """Augment a sample in place: geometry, then contrast, brightness and noise; values are rounded once.
 
@@ -290,15 +231,14 @@ def apply(image: Array, masks: Sequence[Array], index: int, what: Parameters, sc
     """
     size = (image.shape[0], image.shape[1])
     matrix = None if what.matrix is None else what.matrix[index]
-    displacement = None if what.displacement is None else what.displacement[index]
     light = what.contrast is not None or what.brightness is not None or what.noise is not None
     pixels: npt.NDArray[np.float32] | None = None
-    if displacement is None and matrix is not None and whole(matrix, size):
+    if matrix is not None and whole(matrix, size):
         image[:] = rotate(image, matrix).copy()
         for mask in masks:
             mask[:] = rotate(mask, matrix).copy()
-    elif displacement is not None or matrix is not None:
-        at = coordinates(matrix, displacement, size)
+    elif matrix is not None:
+        at = coordinates(matrix, size)
         pixels = sampled(image, at)
         for mask in masks:
             mask[:] = nearest(mask, at)

@@ -30,7 +30,7 @@ image_size = [64, 64]
 [train]
 batch = "global"
 steps_per_call = 1
-augment = "elastic(4), rotate(15), noise(0.1), contrast(0.2)"
+augment = "crop, rotate(15), noise(0.1), contrast(0.2)"
 [launch]
 device = "cpu"
 [sweep]
