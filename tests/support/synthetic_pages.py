@@ -9,8 +9,13 @@ import synthetic_document
 import synthetic_whole
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.runs import Planned, Run
-from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
-from scalestudy.features.inspect.inspection import Inspection, SamplePicture, inspection_document
+from scalestudy.features.inspect.inspection import (
+    ClassCount,
+    DataWarning,
+    Inspection,
+    SamplePicture,
+    inspection_document,
+)
 from scalestudy.report.details import gallery_document
 from scalestudy.report.study_document import report_document
 from scalestudy.report.write_document import html

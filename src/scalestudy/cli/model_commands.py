@@ -14,7 +14,6 @@ from scalestudy.cli.options import (
     ForceOption,
     ImageSizeOption,
     PointOption,
-    SkipBadOption,
     SourceArgument,
     argument,
     newest_study,
@@ -226,9 +225,6 @@ def _group() -> None:
 @data_app.command("show")
 def show(
     what: SourceArgument,
-    image_size: ImageSizeOption = None,
-    skip_bad: SkipBadOption = False,
-    cache: CacheOption = None,
     samples: Annotated[int, option("Samples shown on the page.", min=0, max=200)] = 8,
     html: Annotated[Path | None, option("HTML page to write, with pictures.", "FILE", name="--out")] = None,
     form: AnswerOption = "table",
@@ -236,8 +232,7 @@ def show(
 ) -> None:
     """Inspect a data set before training: its layout, counts, sizes, classes and mistakes.
 
-    Reads every sample of a prepared data set as training does, else every image of the source in its own
-    size. Writes nothing but the page.
+    Reads every image of the source in its own size. Writes nothing but the page.
     """
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.features.inspect.inspection import inspect_data, inspection_document
@@ -247,7 +242,7 @@ def show(
         check_page_name(html)
         refuse_target(html, [what], force=force)
     screen = Terminal()
-    settings, kind, base, _ = settings_of(what, image_size, cache, screen, skip_bad=skip_bad)
+    settings, kind, base, _ = settings_of(what, None, None, screen)
     inspections = [
         inspect_data(data, kind, base, samples=samples if html else 0, listener=screen) for data in settings
     ]
@@ -264,14 +259,12 @@ def show(
 def prepare(
     what: SourceArgument,
     image_size: ImageSizeOption = None,
-    skip_bad: SkipBadOption = False,
     cache: CacheOption = None,
 ) -> None:
     """Decode a data set once, so that runs start at once and need no network.
 
     Prints the layout that was found, the samples of each class in each split, and the files that were left
-    out. Damaged files are an error, which lists them all, unless --skip-bad is given. A public data set is
-    downloaded.
+    out. Damaged files are an error, which names them.
 
     For a study file, models of your own tasks and with pretrained weights are built as well, to download
     their weights.
@@ -282,7 +275,7 @@ def prepare(
     from scalestudy.config.settings import LaunchSettings
 
     terminal = Terminal()
-    settings, kind, base, built = settings_of(what, image_size, cache, terminal, skip_bad=skip_bad)
+    settings, kind, base, built = settings_of(what, image_size, cache, terminal)
     within = (built[0].launch if built else LaunchSettings()).progress_timeout
     for data in settings:
         folder, split, training = prepare_data(data, kind, base, terminal, within)
@@ -298,8 +291,6 @@ def settings_of(
     image_size: tuple[int, int] | None,
     cache: Path | None,
     listener: "Listener",
-    *,
-    skip_bad: bool = False,
 ) -> "tuple[list[DataSettings], Kind | None, Path, list[Point]]":
     """Data settings, their kind, the base of relative paths, and points to build: of a study or a source.
 
@@ -311,11 +302,11 @@ def settings_of(
     from scalestudy.config.settings import DataSettings
 
     if what.endswith(".toml"):
-        if image_size or cache or skip_bad:
+        if image_size or cache:
             raise UserError(
                 "a study file alone",
                 "options with it",
-                "Set image_size, cache and skip_bad under [data] in the file.",
+                "Set image_size and cache under [data] in the file.",
             )
         settings, kind, built = study_data(Path(what), listener)
         return settings, kind, Path(what).parent, built
@@ -325,5 +316,5 @@ def settings_of(
         given = " ".join(map(str, image_size or ()))
         raise UserError(str(wrong), f"--image-size {given}", "Give a height and a width.") from None
     place = str(cache) if cache else None
-    data = DataSettings(source=what, image_size=image_size, cache=place, skip_bad=skip_bad)
+    data = DataSettings(source=what, image_size=image_size, cache=place)
     return [data], None, Path(), []

@@ -90,9 +90,6 @@ SourceArgument = Annotated[
 ImageSizeOption = Annotated[
     tuple[int, int] | None, option("Height and width, in pixels, to which images are resized.", "H W")
 ]
-SkipBadOption = Annotated[
-    bool, option("Skip damaged files; they are listed and recorded.", name="--skip-bad")
-]
 CacheOption = Annotated[Path | None, option("Folder of prepared data sets.", "DIR")]
 StudyArgument = Annotated[
     Path | None, argument("Study file or results folder.", "STUDY", "the newest study here")

@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from data_settings import data_of
-from scalestudy.data.store.preparation import prepare
-from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning
 from scalestudy.features.inspect.inspection import (
+    ClassCount,
+    DataWarning,
     Inspection,
     SamplePicture,
     inspect_data,
@@ -32,7 +32,7 @@ def write(path, picture, **options):
 
 @pytest.fixture(scope="module")
 def flawed(tmp_path_factory):
-    """Classes with a copy across splits, a copy within one, a black image and a small image."""
+    """Classes with a copy across splits, a copy within one, and a small image."""
     root = tmp_path_factory.mktemp("flawed")
     for number in range(12):
         write(root / "train" / "a" / f"{number}.png", scene(number))
@@ -42,7 +42,6 @@ def flawed(tmp_path_factory):
         write(root / "val" / "b" / f"{number}.png", scene(300 + number))
     write(root / "val" / "a" / "copy.png", scene(3))
     write(root / "train" / "a" / "again.png", scene(6))
-    write(root / "train" / "a" / "black.png", Image.new("RGB", (64, 48)))
     write(root / "train" / "a" / "thumb.png", scene(400, (6, 8)))
     return root
 
@@ -84,24 +83,12 @@ def test_a_class_that_a_split_does_not_hold_is_found(tmp_path):
 
 
 def test_what_was_understood_is_said(inspection):
-    assert inspection.count == 34
-    assert inspection.splits == {"train": 18, "validation": 16}
+    assert inspection.count == 33
+    assert inspection.splits == {"train": 17, "validation": 16}
     assert inspection.facts["Type"] == "classification: one class for each image"
-    assert inspection.facts["Files"] == "8-bit colour (34)"
-    assert inspection.sizes[0] == ((48, 64), 33, "train/a/0.png")
-    assert "the source, not prepared yet: all 34 images" in inspection.basis
+    assert inspection.facts["Files"] == "8-bit colour (33)"
+    assert inspection.sizes[0] == ((48, 64), 32, "train/a/0.png")
     assert len(inspection.pictures) == 8 and inspection.pictures[0].about == "48 x 64, a"
-
-
-def test_of_a_prepared_set_every_sample_is_seen_as_it_is_trained_on(flawed, inspection, tmp_path):
-    data = data_of(flawed, image_size=(32, 32), cache=tmp_path)
-    prepare(data)
-    seen = inspect_data(data)
-    assert "as prepared in" in seen.basis
-    assert seen.facts["Fitted"] == "into 32 x 32 pixels, aspect kept, padded"
-    assert "34 x 32 x 32 x 3 uint8" in seen.facts["Stored as"]
-    assert seen.warnings[0].samples == ACROSS
-    assert (seen.count, seen.sizes[0], seen.splits) == (34, inspection.sizes[0], inspection.splits)
 
 
 @pytest.fixture
@@ -127,58 +114,29 @@ def test_of_masks_the_shares_of_pixels_and_empty_ones_are_told(masks):
     assert (inspection.pictures[0].overlay != inspection.pictures[0].image).any()
 
 
-def test_tiles_of_one_image_are_no_copies_of_each_other(masks, tmp_path):
-    data = data_of(masks, tile=(32, 32), overlap=8, cache=tmp_path / "c")
-    prepare(data)
-    inspection = inspect_data(data)
-    assert inspection.facts["Cut"] == "into tiles of 32 x 32 pixels"
-    assert inspection.facts["Groups"] == "24, none of which a split parts"
-    assert "24 images cut into" in inspection.facts["Remarks"]
-    for each in inspection.warnings:
-        assert not each.serious, each
-
-
-def test_what_a_task_reads_itself_is_refused_prepared_or_not(tmp_path):
+def test_what_a_task_reads_itself_is_refused(tmp_path):
     file = tmp_path / "t.py"
     file.write_text("def read(data):\n    return [[1.0], [2.0], [3.0]], [0, 1, 0]\n")
-    data = data_of(file, read=file, cache=tmp_path / "cache")
-    for received in ("not prepared yet", "read by the task itself"):
-        with pytest.raises(UserError, match="a set of images to show") as refused:
-            inspect_data(data)
-        assert received in refused.value.received
-        prepare(data)
+    with pytest.raises(UserError, match="a set to show"):
+        inspect_data(data_of(file, read=file, cache=tmp_path / "cache"))
 
 
-@pytest.mark.parametrize(
-    ("keys", "told"),
-    [
-        ({}, "given by the source"),
-        ({"validation": 0.25}, "random, by the seed"),
-        ({"folds": 3, "fold": 1}, "fold 1 of 3, random, by the seed"),
-    ],
-)
-def test_a_split_that_is_asked_for_is_not_told_as_the_sources(flawed, tmp_path, keys, told):
-    data = data_of(flawed, image_size=(8, 8), cache=tmp_path / "cache", **keys)
-    assert looked_at(data).startswith(told)
-    prepare(data)
-    assert looked_at(data).startswith(told)
-
-
-def looked_at(data):
-    return inspect_data(data, samples=0).facts["Split"]
-
-
-def test_a_folder_train_alone_brings_no_split(tmp_path):
+def test_a_split_is_told_as_the_sources_only_if_it_is_taken(flawed, tmp_path):
+    assert shown_split(flawed) == "given by the source"
+    assert shown_split(flawed, validation=0.25) == "random, by the seed"
     for name in ("a/0", "a/1", "b/0", "b/1", "b/2"):
         write(tmp_path / "set" / "train" / f"{name}.png", scene(len(name)))
-    assert looked_at(data_of(tmp_path / "set", cache=tmp_path / "cache")) == "random, by the seed"
+    assert shown_split(tmp_path / "set") == "random, by the seed"
+
+
+def shown_split(source, **keys):
+    return inspect_data(data_of(source, **keys), samples=0).facts["Split"]
 
 
 GREY = np.full((32, 48, 3), 120, np.uint8)
 INSPECTION = Inspection(
     source="<script>alert(1)</script>",
     kind="masks",
-    basis="all 12 samples",
     facts={"Type": "segmentation: images with masks", "Files": "16-bit grey (12)"},
     count=12,
     splits={"train": 9, "validation": 3},
@@ -198,7 +156,6 @@ INSPECTION = Inspection(
 def test_a_terminal_shows_facts_counts_classes_sizes_and_warnings():
     text = terminal(inspection_document([INSPECTION]), 100)
     for words in (
-        "all 12 samples",
         "16-bit grey (12)",
         "12 (9 train, 3 validation)",
         "Serious: 1 image in both",

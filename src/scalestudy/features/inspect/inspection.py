@@ -1,9 +1,8 @@
-"""Inspect a data set before training: how its source was read, its classes and sizes, and warnings.
+"""Inspect a data set before training: how its source was read, its classes and sizes, and warnings."""
 
-For a prepared data set, the stored samples are read, otherwise the images of its source.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,10 @@ import numpy.typing as npt
 from scalestudy.app.follow import Listener
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.images import pictures
-from scalestudy.data.samples import IGNORE, Array, Kind, Ranges, Sample, Size
+from scalestudy.data.samples import IGNORE, Array, Kind, Sample, Size
 from scalestudy.data.sources.locate import find_whole
-from scalestudy.data.sources.source import SourceFindings, findings_of
-from scalestudy.data.split import SIDES, Fold, find_split, make_split, validation_of
-from scalestudy.data.store.preparation import find_prepared
-from scalestudy.data.store.prepared import Prepared
-from scalestudy.features.inspect.data_warnings import ClassCount, DataWarning, Statistics, data_warnings
+from scalestudy.data.sources.source import findings_of
+from scalestudy.data.split import SIDES
 from scalestudy.report.document import (
     Block,
     Document,
@@ -32,13 +28,44 @@ from scalestudy.report.document import (
     Table,
     headings_of,
 )
-from scalestudy.util import units
 from scalestudy.util.errors import UserError
 
 SIDE = 320
 """Longer side of a picture, in pixels."""
 _TYPES = {"masks": "segmentation: images with masks", "classes": "classification: one class for each image"}
-_FITTED = {"pad": "aspect kept, padded", "crop": "aspect kept, cropped", "stretch": "stretched"}
+
+
+@dataclass(frozen=True)
+class DataWarning:
+    """A possible mistake in a data set.
+
+    Attributes:
+        title: What was found, with the number of samples.
+        samples: The samples, groups of equal samples or classes concerned.
+        serious: Whether results become wrong, rather than only worse.
+    """
+
+    name: str
+    title: str
+    action: str
+    samples: tuple[str, ...] = ()
+    serious: bool = False
+
+
+@dataclass(frozen=True)
+class ClassCount:
+    """The frequency of a class.
+
+    Attributes:
+        samples: Number of samples of the class, or with the class in their mask.
+        share: Share of the samples, or of all labelled pixels of masks.
+        splits: Number of samples by split, for splits that the source gives.
+    """
+
+    name: str
+    samples: int
+    share: float
+    splits: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -62,15 +89,13 @@ class Inspection:
     """The results of inspecting a data set.
 
     Attributes:
-        basis: What was inspected, in words.
         facts: How the source was read, by heading.
-        splits: Number of samples by split; empty if they are not split yet.
+        splits: Number of samples by split; empty if the source gives none.
         sizes: Height and width, number of images, and the first of them; the most frequent size first.
     """
 
     source: str
     kind: Kind
-    basis: str
     facts: dict[str, str]
     count: int
     splits: dict[str, int]
@@ -90,22 +115,6 @@ class Inspection:
         return fields
 
 
-@dataclass(frozen=True)
-class _Set:
-    """A data set during inspection; `findings` and `class_names` are valid once all rows were read."""
-
-    kind: Kind
-    basis: str
-    facts: dict[str, str]
-    names: Sequence[str]
-    groups: Sequence[str] | None
-    splits: list[str]
-    sizes: Sequence[tuple[Size, int, str]]
-    rows: Iterable[Sample]
-    class_names: Callable[[], Sequence[str]]
-    findings: Callable[[], SourceFindings]
-
-
 def inspect_data(
     data: DataSettings,
     kind: Kind | None = None,
@@ -114,7 +123,7 @@ def inspect_data(
     samples: int = 8,
     listener: Listener | None = None,
 ) -> Inspection:
-    """Inspect every prepared sample of a data set, or every image of its source if it is not prepared.
+    """Inspect every image of a source, in its own size.
 
     `kind` is what a task needs; another kind is an error. Relative paths begin at `base`. `samples` is the
     number of pictures.
@@ -122,152 +131,137 @@ def inspect_data(
     Raises:
         UserError: The source is missing, of another kind or damaged.
     """
-    ready = find_prepared(data, task_kind=kind, base=base)
-    dataset = _of_prepared(ready, data) if ready else _of_source(data, base)
-    count = len(dataset.names)
-    statistics = Statistics(dataset.names, dataset.groups, dataset.splits)
-    pictured = set(np.linspace(0, count - 1, min(samples, count)).round().astype(int).tolist())
-    chosen: dict[int, Sample] = {}
-    with (listener or Listener()).progress(f"Looking at {data.source}") as on_progress:
-        for row, (image, target) in enumerate(dataset.rows):
-            statistics.add(image, target)
-            if row in pictured:
-                chosen[row] = (np.array(image), np.array(target) if np.ndim(target) else target)
-            on_progress(row + 1, count)
-    classes = statistics.classes(dataset.class_names(), dataset.kind)
-    findings = dataset.findings()
-    remarks = "; ".join([*findings.remarks, *map(str, findings.left_out)])
-    facts = dataset.facts | {"Understood": findings.understood, "Remarks": remarks}
-    names = [of_class.name for of_class in classes]
-    return Inspection(
-        source=str(data.source),
-        kind=dataset.kind,
-        basis=dataset.basis,
-        facts={name: text for name, text in facts.items() if text},
-        count=count,
-        splits={split: dataset.splits.count(split) for split in SIDES if split in dataset.splits},
-        sizes=list(dataset.sizes),
-        classes=classes,
-        warnings=[*data_warnings(statistics, dataset.kind, classes), *_sizes_to_fit(dataset, data)],
-        pictures=[_picture(dataset.names[row], *chosen[row], names) for row in sorted(chosen)],
-    )
-
-
-def _of_prepared(ready: Prepared, data: DataSettings) -> _Set:
-    """Return all samples of a prepared data set."""
-    if ready.kind == "custom" or ready.scale is None:
-        raise UserError(
-            "a set of images to show",
-            f"{ready.path}, read by the task itself: {', '.join(ready.arrays)}",
-            "Read its arrays with numpy.load; `scalestudy data prepare` lists them.",
-        )
-    stored = find_split(ready, validation_of(data), data.seed)
-    split = stored or make_split(ready, validation_of(data), data.seed)
-    splits = [""] * ready.count
-    for side in SIDES:
-        for row in getattr(split, side):
-            splits[row] = side
-    height, width, channels = ready.input_shape
-    scaling = "them as they are" if ready.scale == 1 else f"values divided by {1 / ready.scale:g}"
-    facts = _facts(data, ready.kind, ready.formats, ready.groups, ready.given)
-    facts["Stored as"] = (
-        f"{ready.count:,} x {height} x {width} x {channels} {ready.inputs.dtype}, {units.size(ready.bytes)} "
-        f"with targets; models see {scaling}"
-    )
-    if ready.given and split.quality_split == "test":
-        facts["Split"] += ", quality being measured on its test set"
-    if stored is None:
-        facts["Split"] += "; stored by `scalestudy data prepare`"
-    findings = SourceFindings(ready.left_out, understood=ready.understood, remarks=ready.remarks)
-    return _Set(
-        kind=ready.kind,
-        basis=f"all {ready.count:,} samples, as prepared in {ready.path}",
-        facts=facts,
-        names=ready.names,
-        groups=ready.groups,
-        splits=splits,
-        sizes=ready.size_counts or [((height, width), ready.count, ready.names[0])],
-        rows=((np.asarray(ready.inputs[row]), np.asarray(ready.targets[row])) for row in range(ready.count)),
-        class_names=lambda: ready.class_names,
-        findings=lambda: findings,
-    )
-
-
-def _of_source(data: DataSettings, base: Path) -> _Set:
-    """Return the images of a source that is not prepared."""
     source = find_whole(data, base=base)
-    if source.kind == "custom":
+    if source.kind == "custom" or kind not in (None, source.kind):
         raise UserError(
-            "a set of images to show",
-            f"{source.identity}, not prepared yet",
-            "Prepare it with `scalestudy data prepare`, which describes it.",
+            f"a set to show, of {_TYPES.get(kind or '', 'images')}",
+            f"{source.identity}, which holds {_TYPES.get(source.kind, 'what a task reads itself')}",
+            "Name another source; `scalestudy data prepare` describes what a task reads.",
         )
     contents = source.contents()
     count = contents.count
     names = contents.names or [str(row) for row in range(count)]
-    splits = [""] * count
+    split_of = [""] * count
     for split, (start, stop) in contents.given.items():
-        splits[start:stop] = [split] * (stop - start)
-    facts = _facts(data, source.kind, contents.formats, contents.groups, contents.given)
-    if contents.given and validation_of(data) not in (None, "given"):
-        facts["Split"] += " when it is prepared; shown here as given by the source"
-    return _Set(
+        split_of[start:stop] = [split] * (stop - start)
+    pictured = set(np.linspace(0, count - 1, min(samples, count)).round().astype(int).tolist())
+    chosen: dict[int, Sample] = {}
+    alike: dict[bytes, list[int]] = defaultdict(list)
+    labels = np.zeros((count, 256), np.int64)
+    with (listener or Listener()).progress(f"Looking at {data.source}") as on_progress:
+        for row, (image, target) in enumerate(source.rows()):
+            digest = hashlib.sha256(repr((image.shape, image.dtype.str)).encode())
+            digest.update(np.ascontiguousarray(image).data)
+            alike[digest.digest()].append(row)
+            labels[row] = np.bincount(np.asarray(target).ravel(), minlength=256)[:256]
+            if row in pictured:
+                chosen[row] = image, target
+            on_progress(row + 1, count)
+    classes = _classes(source.class_names(), labels, np.array(split_of))
+    sizes = contents.size_counts or [(contents.input_shape[:2], count, names[0])]
+    findings = findings_of(source)
+    facts = {
+        "Type": _TYPES[source.kind],
+        "Understood": findings.understood,
+        "Files": contents.formats or "",
+        "Groups": f"{len(set(contents.groups)):,}, which a split keeps whole" if contents.groups else "",
+        "Split": _split(data, set(contents.given)),
+        "Remarks": "; ".join([*findings.remarks, *map(str, findings.left_out)]),
+    }
+    told = [f"{name} ({split})" if split else name for name, split in zip(names, split_of, strict=True)]
+    warnings = [*_copies(alike.values(), told, split_of, contents.groups), *_classes_missing(classes)]
+    if source.kind == "masks":
+        empty = np.flatnonzero(~labels[:, 1:IGNORE].any(axis=1)).tolist()
+        warnings += _empty_masks([told[row] for row in empty])
+    if len(sizes) > 1 and not data.image_size and not data.tile:
+        warnings.append(_sizes_differ(sizes, source.kind))
+    class_names = [of_class.name for of_class in classes]
+    return Inspection(
+        source=str(data.source),
         kind=source.kind,
-        basis=f"the source, not prepared yet: all {count:,} images",
-        facts=facts,
-        names=names,
-        groups=contents.groups,
-        splits=splits,
-        sizes=contents.size_counts or [(contents.input_shape[:2], count, names[0])],
-        rows=_first_pages(source.rows()),
-        class_names=source.class_names,
-        findings=lambda: findings_of(source),
+        facts={name: text for name, text in facts.items() if text},
+        count=count,
+        splits={split: split_of.count(split) for split in SIDES if split in split_of},
+        sizes=list(sizes),
+        classes=classes,
+        warnings=warnings,
+        pictures=[_picture(names[row], *chosen[row], class_names) for row in sorted(chosen)],
     )
 
 
-def _first_pages(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Yield samples, with only the first page of each stack."""
-    for image, target in samples:
-        if image.ndim == 4:
-            yield image[0], target[0] if isinstance(target, np.ndarray) and target.ndim == 3 else target
-        else:
-            yield image, target
-
-
-def _facts(data: DataSettings, kind: Kind, formats: str | None, groups: Any, given: Ranges) -> dict[str, str]:
-    """Return facts by heading, in display order; "" for those that are not known yet."""
-    size, tile = data.image_size, data.tile
-    held = validation_of(data)
-    if held in (None, "given") and not given.keys() <= {"train"}:
-        split = "given by the source"
-    else:
-        fold = f"fold {held.index} of {held.of}, " if isinstance(held, Fold) else ""
-        test = ", with the test set of the source" if "test" in given else ""
-        split = f"{fold}random, by the seed{test}"
-    return {
-        "Type": _TYPES[kind],
-        "Understood": "",
-        "Files": formats or "",
-        "Stored as": "",
-        "Cut": f"into tiles of {tile[0]} x {tile[1]} pixels" if tile else "",
-        "Fitted": f"into {size[0]} x {size[1]} pixels, {_FITTED[data.fit]}" if size and not tile else "",
-        "Groups": f"{len(set(groups)):,}, none of which a split parts" if groups else "",
-        "Split": split,
-    }
-
-
-def _sizes_to_fit(dataset: _Set, data: DataSettings) -> list[DataWarning]:
-    if len(dataset.sizes) < 2 or data.image_size or data.tile:
-        return []
-    (height, width), _, _ = dataset.sizes[0]
-    tiles = ", or `tile`, which cuts them" if dataset.kind == "masks" else ""
+def _classes(
+    names: Sequence[str], labels: npt.NDArray[np.int64], split_of: npt.NDArray[np.str_]
+) -> list[ClassCount]:
+    """Return the frequency of each class; `labels` counts pixels or samples by class, shape [N, 256]."""
+    total = max(int(labels[:, : len(names)].sum()), 1)
+    splits = [split for split in SIDES if (split_of == split).any()]
     return [
-        DataWarning(
-            "sizes-differ",
-            f"{len(dataset.sizes)} sizes of images, while a model needs one",
-            f"Write `image_size` under [data], such as [{height}, {width}], with `fit`{tiles}.",
+        ClassCount(
+            name,
+            int((labels[:, index] > 0).sum()),
+            float(labels[:, index].sum() / total),
+            {split: int((labels[split_of == split, index] > 0).sum()) for split in splits},
         )
+        for index, name in enumerate(names)
     ]
+
+
+def _split(data: DataSettings, given: set[str]) -> str:
+    if data.validation in (None, "given") and not given <= {"train"}:
+        return "given by the source"
+    return "random, by the seed" + (", with the test set of the source" if "test" in given else "")
+
+
+def _copies(
+    alike: Iterable[list[int]], names: Sequence[str], split_of: Sequence[str], groups: Sequence[str] | None
+) -> Iterator[DataWarning]:
+    """Warn of images that are equal pixel for pixel, unless a split keeps them together as a group."""
+    across, within = [], []
+    for rows in alike:
+        if len({split_of[row] for row in rows}) > 1:
+            across.append(" = ".join(names[row] for row in rows))
+        elif len({groups[row] if groups else str(row) for row in rows}) > 1:
+            within.append(" = ".join(names[row] for row in rows))
+    if across:
+        title = f"{len(across):,} images in more than one split, pixel for pixel"
+        action = "Quality would be measured on what was trained on: remove the copies."
+        yield DataWarning("duplicate-across-splits", title, action, tuple(across), serious=True)
+    if within:
+        title = f"{len(within):,} images more than once, pixel for pixel"
+        action = (
+            "Remove the copies: a random split may separate them, so that quality looks better than it is."
+        )
+        yield DataWarning("duplicate", title, action, tuple(within))
+
+
+def _classes_missing(classes: Sequence[ClassCount]) -> Iterator[DataWarning]:
+    missing = [
+        f"{count.name} ({', '.join(split for split, samples in count.splits.items() if not samples)})"
+        for count in classes
+        if not all(count.splits.values())
+    ]
+    if missing:
+        serious = any(count.splits.get("train") == 0 for count in classes)
+        title = f"{len(missing):,} classes that a split does not hold"
+        action = "Create the split again, or add samples of the class."
+        yield DataWarning("class-missing-in-split", title, action, tuple(missing), serious)
+
+
+def _empty_masks(names: Sequence[str]) -> Iterator[DataWarning]:
+    if names:
+        title = f"{len(names):,} masks without any labelled pixel"
+        action = "Right where there is nothing to see; otherwise the mask is missing or was saved empty."
+        yield DataWarning("empty-mask", title, action, tuple(names))
+
+
+def _sizes_differ(sizes: Sequence[tuple[Size, int, str]], kind: Kind) -> DataWarning:
+    (height, width), _, _ = sizes[0]
+    tiles = ", or `tile`, which cuts them" if kind == "masks" else ""
+    return DataWarning(
+        "sizes-differ",
+        f"{len(sizes)} sizes of images, while a model needs one",
+        f"Write `image_size` under [data], such as [{height}, {width}], with `fit`{tiles}.",
+    )
 
 
 def _picture(name: str, image: Array, target: Array | int, classes: list[str]) -> SamplePicture:
@@ -279,10 +273,8 @@ def _picture(name: str, image: Array, target: Array | int, classes: list[str]) -
     counts = np.bincount(target.ravel(), minlength=256)
     present = np.flatnonzero(counts[:IGNORE])
     shares = [f"{classes[index]}: {counts[index] / target.size:.1%}" for index in present]
-    if not present.any():
-        shares = ["nothing labelled"]
     overlay = pictures.within(pictures.overlay(rgb, target), SIDE)
-    return SamplePicture(name, f"{size}, {', '.join(shares)}", small, overlay)
+    return SamplePicture(name, f"{size}, {', '.join(shares) or 'nothing labelled'}", small, overlay)
 
 
 MOST_SAMPLES = 10
@@ -302,7 +294,6 @@ def inspection_document(inspections: Sequence[Inspection], *, pictured: bool = T
 
 
 def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
-    yield Paragraph(f"Inspected: {inspection.basis}.")
     by_split = ", ".join(f"{count:,} {split}" for split, count in inspection.splits.items())
     samples = f"Samples: {inspection.count:,}" + (f" ({by_split})" if by_split else "")
     yield Items((*(f"{name}: {text}" for name, text in inspection.facts.items()), samples))
