@@ -75,12 +75,6 @@ def test_swept_values_reach_their_section_and_the_name() -> None:
     assert result[0].name == "native-w1-s0-batch_size=8-learning_rate=1e-07-data.seed=2"
 
 
-def test_folds_are_swept_and_every_point_carries_its_own() -> None:
-    result = points("[data]\nfolds = 3\n[sweep]\nworkers = 1\nseed = 0\nfold = [0, 1, 2]")
-    assert [(point.data.fold, point.data.folds) for point in result] == [(0, 3), (1, 3), (2, 3)]
-    assert result[2].name == "native-w1-s0-fold=2"
-
-
 def test_workers_that_share_cores_run_and_are_marked() -> None:
     result = points("[sweep]\nworkers = [1, 2, 4]\nseed = 0", cores=2)
     assert [point.oversubscribed for point in result] == [None, None, "4 workers of 1 core on 2 cores"]
@@ -111,13 +105,6 @@ COMPILED = "[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = "
     ("text", "machine", "words"),
     [
         ('[sweep]\nstrategy = "single"\nworkers = [2, 4]', {}, ["study.toml, line 4"]),
-        (
-            "[data]\nfolds = 3\n[sweep]\nfold = [1, 3]",
-            {},
-            ["a fold of 0 to 2", "fold = 3 (study.toml, line 5)"],
-        ),
-        ("[data]\nfold = 1", {}, ["folds beside fold", "line 3"]),
-        ("[data]\nfolds = 3\nvalidation = 0.2", {}, ["one of validation and folds", "line 3"]),
         ("[sweep]\nworkers = [1, 8]", {"gpus": 2}, ["8 workers on 2 GPUs", "study.toml, line 3"]),
         (
             '[sweep]\nstrategy = "mirrored"\nworkers = 8',

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data_settings import data_of, labelled_set
+from data_settings import labelled_set
 from scalestudy.data.split import (
-    Fold,
     Split,
     apportion,
     counts,
@@ -18,7 +17,6 @@ from scalestudy.data.split import (
     find_split,
     hold_out,
     make_split,
-    validation_of,
 )
 from scalestudy.util.errors import UserError
 
@@ -144,57 +142,32 @@ def test_a_group_that_a_given_split_parts_is_refused_by_name():
         make_split(labelled_set(10, given={"train": (0, 9), "test": (9, 10)}, groups=groups), 0.3, 0)
 
 
-def test_a_fold_is_drawn_from_all_rows_but_the_given_test_set():
-    split = make_split(labelled_set(10, given=GIVEN), Fold(0, 4), 0)
-    assert [len(part) for part in rows(split)] == [6, 2, 2]
-    assert split.quality_split == "validation"
-
-
-def test_each_fold_has_its_own_file(mask_folder, ready):
-    prepared = ready(mask_folder(10))
-    folds = [ensure_split(prepared, Fold(index, 5), 3) for index in range(5)]
-    assert [split.path.name for split in folds] == [f"split-fold{i}of5-3.json" for i in range(5)]
-    assert sorted(row for split in folds for row in split.validation) == list(range(10))
-    assert json.loads(folds[1].path.read_text())["validation"] == folds[1].validation.tolist()
-
-
-@pytest.mark.parametrize("keys", [{"folds": 5, "fold": 5}, {"folds": 5, "validation": 0.2}])
-def test_a_fold_that_there_is_not_and_folds_beside_a_share_are_refused(keys):
-    with pytest.raises(UserError, match="a fold from 0 to 4"):
-        validation_of(data_of("set", **keys))
-
-
-def told(prepared, **keys):
-    return counts(prepared, ensure_split(prepared, validation_of(data_of("set", **keys)), 0))
+def told(prepared):
+    return counts(prepared, ensure_split(prepared, 0.5, 0))
 
 
 def test_each_side_tells_its_samples_of_every_class_and_its_groups(class_folder, mask_folder, ready):
     class_folder({"ant": 3, "bee": 5}, at="set/train")
     root = class_folder({"bee": 2}, at="set/test").parent
-    assert told(ready(root), validation=0.5) == [
+    assert told(ready(root)) == [
         "train: 4 (ant 1, bee 3)",
         "validation: 4 (ant 2, bee 2)",
         "test: 2 (ant 0, bee 2)",
     ]
     root = mask_folder(6, at="masked")
-    assert told(ready(root), validation=0.5) == ["train: 3", "validation: 3"]
+    assert told(ready(root)) == ["train: 3", "validation: 3"]
     in_groups = ["train: 3 in 3 groups", "validation: 3 in 3 groups"]
-    assert told(ready(root, group_pattern="s."), folds=2) == in_groups
+    assert told(ready(root, group_pattern="s.")) == in_groups
 
 
 @st.composite
-def grouped_sets(draw, least=2):
+def grouped_sets(draw):
     """Sets of samples in groups of very different sizes, with classes or masks."""
-    sizes = draw(st.lists(st.integers(1, 30), min_size=least, max_size=25))
+    sizes = draw(st.lists(st.integers(1, 30), min_size=2, max_size=25))
     groups = [f"g{index}" for index, size in enumerate(sizes) for _ in range(size)]
     groups = draw(st.permutations(groups))
     labels = draw(st.none() | st.lists(st.integers(0, 4), min_size=len(groups), max_size=len(groups)))
     return labelled_set(labels=labels, count=len(groups), groups=groups)
-
-
-def folds_of(prepared, of, seed):
-    every = np.arange(prepared.count)
-    return [hold_out(prepared, every, Fold(index, of), seed).tolist() for index in range(of)]
 
 
 def largest_group(prepared):
@@ -203,26 +176,6 @@ def largest_group(prepared):
 
 def groups_of(prepared, rows):
     return {prepared.groups[row] for row in rows}
-
-
-@given(grouped_sets(), st.integers(2, 6), seeds)
-def test_folds_are_disjoint_complete_whole_in_groups_and_alike_in_size(prepared, of, seed):
-    if len(set(prepared.groups)) < of:
-        with pytest.raises(UserError, match=f"at least {of} "):
-            folds_of(prepared, of, seed)
-        return
-    folds = folds_of(prepared, of, seed)
-    assert sorted(row for fold in folds for row in fold) == list(range(prepared.count))
-    for fold in folds:
-        others = set(range(prepared.count)) - set(fold)
-        assert fold == sorted(fold)
-        assert fold
-        assert not groups_of(prepared, fold) & groups_of(prepared, others)
-    splittable = [len(fold) for fold in folds if len(groups_of(prepared, fold)) > 1]
-    if splittable:
-        # One more than the largest group, because the samples may not divide evenly.
-        assert max(splittable) - min(map(len, folds)) <= largest_group(prepared) + 1
-    assert folds == folds_of(prepared, of, seed)
 
 
 @given(grouped_sets(), st.none() | st.floats(0.05, 0.95), seeds)
@@ -241,17 +194,6 @@ def test_a_share_keeps_groups_whole_and_is_met_as_nearly_as_they_allow(prepared,
     assert held == hold_out(prepared, every, share, seed).tolist()
 
 
-@given(st.lists(st.integers(0, 4), min_size=6, max_size=200), st.integers(2, 6), seeds)
-def test_folds_without_groups_differ_by_one_in_size_and_in_every_class(labels, of, seed):
-    folds = folds_of(labelled_set(labels=labels), of, seed)
-    assert sorted(row for fold in folds for row in fold) == list(range(len(labels)))
-    sizes = sorted(map(len, folds))
-    assert sizes[-1] - sizes[0] <= 1
-    for label in set(labels):
-        of_class = sorted(sum(labels[row] == label for row in fold) for fold in folds)
-        assert of_class[-1] - of_class[0] <= 1
-
-
 @given(seeds)
 def test_classes_are_alike_on_all_sides_to_within_a_group(seed):
     # 60 groups of 5 samples with one class per group: three classes of 150, 100 and 50 samples.
@@ -259,23 +201,19 @@ def test_classes_are_alike_on_all_sides_to_within_a_group(seed):
     labels, groups = np.repeat(classes, 5), [f"g{row // 5}" for row in range(300)]
     prepared = labelled_set(labels=labels, groups=groups)
     held = hold_out(prepared, np.arange(300), 0.2, seed)
-    for part in [held, *folds_of(prepared, 5, seed)]:
-        assert np.abs(np.bincount(labels[part]) - [30, 20, 10]).max() <= 5
+    assert np.abs(np.bincount(labels[held]) - [30, 20, 10]).max() <= 5
 
 
 def test_what_is_drawn_is_the_same_on_every_machine():
     labels, every = [row % 3 for row in range(24)], np.arange(24)
     grouped = labelled_set(labels=labels, groups="aabbbbccddddddeefgghijkl")
-    assert hold_out(grouped, every, 0.25, 7).tolist() == [6, 7, 19, 20, 21, 23]
-    assert hold_out(labelled_set(labels=labels), every, Fold(1, 4), 7).tolist() == [6, 10, 17, 18, 20, 22]
+    assert hold_out(grouped, every, 0.25, 7).tolist() == [14, 15, 17, 18, 19, 22]
+    assert hold_out(labelled_set(labels=labels), every, 0.25, 7).tolist() == [0, 10, 11, 14, 18, 22]
 
 
-@pytest.mark.parametrize(
-    ("groups", "validation", "told"), [("a" * 9, 0.3, "at least 2 groups"), (None, Fold(0, 10), "10 folds")]
-)
-def test_one_group_for_all_and_more_folds_than_samples_are_refused(groups, validation, told):
-    with pytest.raises(UserError, match=told):
-        hold_out(labelled_set(count=9, groups=groups), np.arange(9), validation, 0)
+def test_one_group_for_all_is_refused():
+    with pytest.raises(UserError, match="at least 2 groups"):
+        hold_out(labelled_set(count=9, groups="a" * 9), np.arange(9), 0.3, 0)
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=9), st.data())

@@ -31,14 +31,14 @@ def test_the_arithmetic_is_there_and_that_runs_need_not_repeat(recorded, arithme
     assert sum(line.startswith(f"In {len(runs)} of {len(runs)} runs") for line in lines) == free
 
 
-def test_folds_are_repeats_that_a_report_names():
-    runs = [synthetic.run("native", n, swept={"data.fold": fold}) for n in (1, 2) for fold in range(5)]
-    findings = analyse("folds", runs)
-    assert any(note.startswith("Folds and other splits are repeats") for note in notes(findings))
-    assert not any("Folds" in note for note in notes(analyse("seeds", synthetic.seeded())))
+def test_splits_are_repeats_that_a_report_names():
+    runs = [synthetic.run("native", n, swept={"data.seed": seed}) for n in (1, 2) for seed in range(5)]
+    findings = analyse("splits", runs)
+    assert any(note.startswith("Splits are repeats") for note in notes(findings))
+    assert not any("Splits" in note for note in notes(analyse("seeds", synthetic.seeded())))
     (runs_table,) = every_run(findings, "..").blocks
-    folds = [heading.name for heading in runs_table.headings].index("Split")
-    assert {row[folds] for row in runs_table.rows} == {f"fold {fold}" for fold in range(5)}
+    splits = [heading.name for heading in runs_table.headings].index("Split")
+    assert {row[splits] for row in runs_table.rows} == {f"seed {seed}" for seed in range(5)}
     assert "Split" not in str(every_run(analyse("seeds", synthetic.seeded()), ".."))
 
 

@@ -135,7 +135,7 @@ def unlike_work(key: Key, baseline: Key, measures: Measures) -> str | None:
 
 
 def _same_work_in_pairs(key: Key, baseline: Key, measures: Measures) -> bool:
-    """Whether paired runs did the same work: the sizes of folds differ by a sample."""
+    """Whether paired runs did the same work: with groups, the sizes of splits differ."""
     ours, theirs = (
         {seed_of(run): run.result.samples_processed for run in measures.groups[row]}
         for row in (key, baseline)

@@ -96,7 +96,7 @@ def _pack(values: list[Any]) -> Sequence[Any]:
 
 
 Seed = int | str
-"""Identifies a run within its row: its seed, with split and fold if these were swept. A run without a seed
+"""Identifies a run within its row: its seed, with the split if this was swept. A run without a seed
 is identified by its name, which no other row shares."""
 
 
@@ -184,7 +184,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Key:
-    """Identifies a row of the table: a point without its seed, split and fold, which are repeats.
+    """Identifies a row of the table: a point without its seed and split, which are repeats.
 
     `variant` holds the other swept values as JSON with sorted keys, so that any value can be compared.
     """
@@ -273,7 +273,7 @@ def _by_seed(run: Run) -> tuple[Any, ...]:
 
 
 def seed_of(run: Run) -> Seed:
-    """Block of a run: its seed, split and fold; without a seed its name, which pairs with no other run."""
+    """Block of a run: its seed and split; without a seed its name, which pairs with no other run."""
     seed, swept = run.result.seed, run.result.swept
     if seed is None:
         return run.result.name

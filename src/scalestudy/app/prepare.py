@@ -18,7 +18,7 @@ from scalestudy.data.samples import Kind
 from scalestudy.data.sources import named_source
 from scalestudy.data.sources.files import several
 from scalestudy.data.sources.locate import cache_folder, folder_of
-from scalestudy.data.split import Split, counts, ensure_split, find_split, untrained, validation_of
+from scalestudy.data.split import Split, counts, ensure_split, find_split, untrained
 from scalestudy.data.store.preparation import find_prepared, find_set
 from scalestudy.data.store.prepared import Prepared, weights_of
 from scalestudy.util.errors import UserError, printable
@@ -97,7 +97,7 @@ def prepare_ahead(
         data = point.data
         assert data.source is not None
         dataset = find_prepared(data, task_kind=kind, base=base)
-        split = find_split(dataset, validation_of(data), data.seed) if dataset else None
+        split = find_split(dataset, data.validation, data.seed) if dataset else None
         if dataset is None or split is None:
             raise NotPreparedError(
                 "a prepared data set, since jobs neither decode nor download",
@@ -126,7 +126,7 @@ def prepare_data(
     planned = find_set(data, task_kind=kind, base=base)
     with listener.progress(f"Preparing {data.source}") as on_progress:
         done = planned.prepare(on_progress, within)
-    return _noted(data, done, ensure_split(done, validation_of(data), data.seed), listener)
+    return _noted(data, done, ensure_split(done, data.validation, data.seed), listener)
 
 
 def look_at_data(
@@ -142,7 +142,7 @@ def look_at_data(
         for note in planned.left_out:
             listener.note(f"{data.source}: {note}")
         if (done := planned.prepared()) is not None:
-            split = find_split(done, validation_of(data), data.seed)
+            split = find_split(done, data.validation, data.seed)
             for point in points:
                 if point.data == data:
                     if split is not None:

@@ -83,7 +83,7 @@ def group_points(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
 
 
 def all_but_seeds(overview: "Overview") -> list[str]:
-    """The axes on which points differ, other than the seed, the split and the fold."""
+    """The axes on which points differ, other than the seed and the split."""
     from scalestudy.config.point import without_repeats
 
     swept = dict.fromkeys(name for status in overview.points for name in without_repeats(status.point.swept))

@@ -20,7 +20,7 @@ from scalestudy.util.errors import UserError
 
 
 class RunOrder(StrictModel):
-    """Randomised blocks, one for each seed and fold, or row by row; stored with the study.
+    """Randomised blocks, one for each seed and split, or row by row; stored with the study.
 
     A block contains every row once, so that slow drift of a machine affects all rows equally and can be
     separated from their differences (Montgomery, Design and Analysis of Experiments, randomised complete
@@ -39,9 +39,9 @@ class RunOrder(StrictModel):
     def arrange(self, points: Sequence[Point]) -> list[Point]:
         """Return the study's points, given row by row, in the order of their runs, each with its turn.
 
-        Blocks come in the order in which their seeds and folds first occur. Inside a block, points are sorted
-        by a digest of the order's seed and their name, so that adding seeds, workers or other values never
-        changes the relative order of two points.
+        Blocks come in the order in which their seeds and splits first occur. Inside a block, points are
+        sorted by a digest of the order's seed and their name, so that adding seeds, workers or other values
+        never changes the relative order of two points.
         """
         if self.by == "blocks":
             names = dict.fromkeys(point.block for point in points)

@@ -124,14 +124,6 @@ def _of_settings(point: Point, study: Study) -> Iterator[_Obstacle]:
             'Remove weights, or name another task, such as "resnet50" or "keras:MODEL".',
             ("train.weights",),
         )
-    data, keys = point.data, ("data.fold", "data.folds")
-    if data.folds is None and data.fold != 0:
-        yield "folds beside fold", f"fold = {data.fold} alone", "Add folds, such as `folds = 5`.", keys
-    if data.folds is not None and data.validation is not None:
-        yield "one of validation and folds", "both", "Remove one: the fold is the validation set.", keys
-    if data.folds is not None and data.fold >= data.folds:
-        expected = f"a fold of 0 to {data.folds - 1}, since folds = {data.folds}"
-        yield expected, f"fold = {data.fold}", "Count folds from 0.", keys
 
 
 def _of_training(point: Point) -> Iterator[_Obstacle]:

@@ -23,7 +23,7 @@ from scalestudy.plugins.engines import DEFAULT
 from scalestudy.plugins.strategies import Traits, traits
 from scalestudy.util.errors import UserError
 
-REPEATS = ("data.seed", "data.fold")
+REPEATS = ("data.seed",)
 """Swept keys whose values repeat a point as seeds do, with other samples held out."""
 
 
@@ -138,7 +138,7 @@ class Point(StrictModel):
 
     @property
     def block(self) -> tuple[Any, ...]:
-        """Seed, split and fold, for which every row of a study runs once."""
+        """Seed and split, for which every row of a study runs once."""
         return self.seed, *(self.swept.get(name) for name in REPEATS)
 
     def identity(self) -> dict[str, Any]:

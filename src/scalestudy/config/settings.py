@@ -30,8 +30,6 @@ DEFAULT_LAUNCHER = "local"
 WITHOUT_SITE = (DEFAULT_LAUNCHER, "hosts")
 """Launchers without a queue, and so without a site profile."""
 
-LAYOUTS = ("pairs", "suffixes", "classes", "table")
-
 
 class OneOf:
     """Restricts a string to known names: `Annotated[str, OneOf(names)]`; `names` is called on each use.
@@ -62,8 +60,6 @@ Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy of a point."""
 Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work; "native" is not, since it stands for one of several."""
-LayoutName = Annotated[str, OneOf(lambda: LAYOUTS)]
-"""Name of a layout of folders."""
 Order = Literal["blocks", "rows"]
 """Order of runs: a block of all rows for each seed, or all seeds of a row before the next row."""
 Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw", "lamb"]
@@ -166,8 +162,6 @@ class DataSettings(StrictModel):
     )
     """Share of the training set that is held out, or "given": the split that comes with the source. By
     default, that split if there is one, otherwise 0.2."""
-    layout: LayoutName | None = Field(default=None, examples=["pairs"])
-    """Layout of the folder (docs/reference/data.md). By default, it is recognised by the names of files."""
     images: Name | None = Field(default=None, examples=["scans/*.tif"])
     """Pattern of the image files, for a folder that has none of the layouts. Needs `masks`."""
     masks: Name | None = Field(default=None, examples=["annotated/*.png"])
@@ -188,16 +182,6 @@ class DataSettings(StrictModel):
     """Column of a table that holds the files. By default, this and the other columns are found by name."""
     label_column: Name | None = Field(default=None, examples=["diagnosis"])
     """Column of a table that holds the classes."""
-    mask_column: Name | None = Field(default=None, examples=["mask"])
-    """Column of a table that holds the files of the masks."""
-    split_column: Name | None = Field(default=None, examples=["split"])
-    """Column of a table that says train, val or test."""
-    group_column: Name | None = Field(default=None, examples=["patient"])
-    """Column of a table that holds the groups. A split never divides a group."""
-    folds: Annotated[int, Field(ge=2, le=1000)] | None = Field(default=None, examples=[5])
-    """Number of parts for cross-validation, instead of `validation`."""
-    fold: Annotated[int, Field(ge=0, le=999)] = 0
-    """The part, from 0, on which quality is measured; the others are trained on. Sweep it to run all."""
     image_size: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[256, 256]])
     """Height and width in pixels to which images are resized; see `fit`. By default, they keep their size."""
     fit: Literal["pad", "crop", "stretch"] = "pad"
@@ -205,22 +189,28 @@ class DataSettings(StrictModel):
     "stretch" does not keep it."""
     tile: tuple[Pixels, Pixels] | None = Field(default=None, examples=[[512, 512]])
     """Height and width in pixels of the tiles into which large images with masks are cut, instead of
-    `image_size`. Each pixel counts once."""
-    overlap: Annotated[int, Field(ge=0, le=65_536)] | None = Field(default=None, examples=[64])
-    """Minimum number of pixels that neighbouring tiles share. By default, an eighth of a tile's shorter
-    side."""
-    stack: Literal["samples", "channels", "first"] | None = Field(default=None, examples=["samples"])
-    """What the pages of a multi-page TIFF file are: samples of one group, or the channels of one image; with
-    "first" only the first page is read. By default, such files are refused."""
+    `image_size`. They overlap by an eighth of the shorter side; each pixel counts once."""
     value_range: tuple[Value, Value] | None = Field(default=None, examples=[[0.0, 1.0]])
     """Values of the images that the model sees as 0 and 1. By default, the range of 8 or 16 bits;
     floating-point numbers are not scaled."""
     cache: Name | None = Field(default=None, examples=["~/.cache/scalestudy"])
     """Folder of prepared data sets. By default, in your cache folder."""
-    skip_bad: bool = False
-    """Skip damaged files (truncated, empty, no image inside). Each one is listed, and recorded."""
     seed: Seed = 0
     """Seed of the split and of synthetic data, the same for all runs of a study."""
+
+
+_REMOVED = (
+    "storage",
+    "folds",
+    "fold",
+    "skip_bad",
+    "overlap",
+    "stack",
+    "layout",
+    "mask_column",
+    "split_column",
+    "group_column",
+)
 
 
 class ResolvedData(DataSettings):
@@ -231,10 +221,10 @@ class ResolvedData(DataSettings):
     @model_validator(mode="before")
     @classmethod
     def _without_removed(cls, stored: Any) -> Any:
-        """Leave out `storage`, which version 0.1.0 stored with the points of a study."""
-        return (
-            {key: stored[key] for key in stored if key != "storage"} if isinstance(stored, dict) else stored
-        )
+        """Leave out removed keys, which version 0.1.0 stored with the points of a study."""
+        if not isinstance(stored, dict):
+            return stored
+        return {key: stored[key] for key in stored if key not in _REMOVED}
 
 
 class TrainSettings(StrictModel):

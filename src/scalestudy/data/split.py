@@ -1,9 +1,7 @@
 """Training, validation and test rows: chosen once by a seed, disjoint, and stored.
 
-Rows to validate on are a share or a fold of the training set, stratified by class, with groups kept whole:
-groups are assigned in random order, each to the side that lacks it most; then single groups move as long as
-this improves the balance (a refinement as in Kernighan and Lin, 1970, one group at a time). All arithmetic is
-in integers, so the result is the same on every machine.
+Rows to validate on are a share of the training set, stratified by class, with groups kept whole. All
+arithmetic is in integers, so the result is the same on every machine.
 """
 
 import json
@@ -14,39 +12,21 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from scalestudy.config.settings import DataSettings
 from scalestudy.data.samples import Indices
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import write_atomically
 
-Table = npt.NDArray[np.int64]
-"""Number of samples by group or side (rows) and class (columns)."""
-NEVER = np.iinfo(np.int64).max
-
 DEFAULT_SHARE = 0.2
 
 
-@dataclass(frozen=True)
-class Fold:
-    """Fold `index`, counted from 0, of `of` folds."""
-
-    index: int
-    of: int
-
-    def __str__(self) -> str:
-        return f"fold{self.index}of{self.of}"
-
-
-def hold_out(prepared: Prepared, rows: Indices, validation: float | Fold | None, seed: int) -> Indices:
+def hold_out(prepared: Prepared, rows: Indices, share: float | None, seed: int) -> Indices:
     """Return the rows to validate on, sorted: at least one, and not all of `rows`.
 
     Args:
         prepared: Data set with the classes and groups of the rows.
         rows: Rows to choose from, sorted.
-        validation: A share, or a fold. None means a fifth, and at least one row. All folds of a set and seed
-            are disjoint and together contain all `rows`; their sizes differ by at most one, or by the largest
-            group.
+        share: Share of the rows. None means a fifth, and at least one row.
         seed: Seed of the random choice.
 
     Raises:
@@ -55,19 +35,20 @@ def hold_out(prepared: Prepared, rows: Indices, validation: float | Fold | None,
     draw = np.random.default_rng(seed)
     labels = np.zeros(len(rows), np.int64) if prepared.class_of_each is None else prepared.class_of_each[rows]
     sizes = np.bincount(labels, minlength=prepared.classes)
-    if isinstance(validation, Fold):
-        fold: Indices = rows[_folds(prepared, rows, labels, validation, draw) == validation.index]
-        return fold
-    count = _count(len(rows), validation)
-    quotas = apportion(sizes, count)
+    quotas = apportion(sizes, _count(len(rows), share))
     if prepared.groups is None:
         drawn = [draw.permutation(rows[labels == label])[:quota] for label, quota in enumerate(quotas)]
         return np.sort(np.concatenate(drawn))
-    member, groups = _groups(prepared, rows, labels)
-    if len(groups) < 2:
-        raise _too_few(prepared, len(groups), 2, "one to train on and one to validate on")
-    sides = _Sides(groups, np.array([quotas, sizes - quotas]), draw)
-    held: Indices = rows[sides.of_group[member] == 0]
+    names, member = np.unique(np.array(prepared.groups)[rows], return_inverse=True)
+    if len(names) < 2:
+        raise UserError(
+            "at least 2 groups of samples, one to train on and one to validate on",
+            f"{len(names)} in {prepared.path}",
+            "Use smaller groups, or add samples.",
+        )
+    groups = np.zeros((len(names), len(sizes)), np.int64)
+    np.add.at(groups, (member, labels), 1)
+    held: Indices = rows[_draw_groups(groups, quotas, draw)[member]]
     return held
 
 
@@ -84,99 +65,27 @@ def apportion(sizes: Indices, count: int) -> Indices:
     return quotas
 
 
-class _Sides:
-    """Assignment of groups [G, C] to sides; `surplus` [S, C] is each side's excess over the wanted numbers.
+def _draw_groups(
+    groups: npt.NDArray[np.int64], quotas: Indices, draw: np.random.Generator
+) -> npt.NDArray[np.bool_]:
+    """Return the groups [G] to hold out, given their samples by class [G, C] and the number to hold out [C].
 
-    The total of a side weighs as much as all its classes together. In the end the surpluses of two sides
-    differ by at most the largest group, or one of them is a single group.
+    Groups come in random order. The first time, one is taken if this brings the classes nearer to their
+    quotas; the second time, if it brings their sum nearer, which is then met within half the largest group.
     """
-
-    def __init__(self, groups: Table, wanted: Table, draw: np.random.Generator) -> None:
-        groups, wanted = (np.column_stack([table, table.sum(axis=1)]) for table in (groups, wanted))
-        total = groups.sum(axis=0)
-        weights = np.where(total, total[-1] // np.maximum(total, 1), 0)
-        weights[-1] = max(1, len(total) - 1)
-        self.groups, self.weighted, self.surplus = groups, groups * weights, -wanted
-        self.of_group = np.zeros(len(groups), np.int64)
-        self.members = np.zeros(len(wanted), np.int64)
-        for group in draw.permutation(len(groups)):
-            side = int(np.argmin(self.surplus @ self.weighted[group]))
-            self.of_group[group] = side
-            self.members[side] += 1
-            self.surplus[side] += groups[group]
-        self._squares = (groups * self.weighted).sum(axis=1)
-        while not self.members.all():  # each side gets at least one group
-            self._move_best(to=int(np.argmin(self.members)), although_worse=True)
-        while self._move_best():
-            pass
-        self._even_out()
-
-    def _even_out(self) -> None:
-        """Balance the totals as far as whole groups allow, even if the balance of classes suffers."""
-        largest = int(self.groups[:, -1].max())
-        while True:
-            over = np.where(self.members > 1, self.surplus[:, -1], np.iinfo(np.int64).min)
-            most, least = int(np.argmax(over)), int(np.argmin(self.surplus[:, -1]))
-            if self.members[most] < 2 or over[most] - self.surplus[least, -1] <= largest:
-                return
-            self._move_best(to=least, of=most, although_worse=True)
-
-    def _move_best(
-        self, to: int | None = None, of: int | None = None, *, although_worse: bool = False
-    ) -> bool:
-        """Move the group that improves the balance most; only from side `of` or to side `to` if given."""
-        sides, rows = self.of_group, np.arange(len(self.of_group))
-        # Half the change of the weighted sum of squares if a group moves to a side, shape [G, S].
-        pull = self.weighted @ self.surplus.T
-        change = pull - pull[rows, sides][:, None] + self._squares[:, None]
-        change[self.members[sides] < 2] = NEVER
-        change[rows, sides] = NEVER
-        if to is not None:
-            change[:, np.arange(len(self.members)) != to] = NEVER
-        if of is not None:
-            change[sides != of] = NEVER
-        group, side = np.unravel_index(int(np.argmin(change)), change.shape)
-        if change[group, side] == NEVER or (change[group, side] >= 0 and not although_worse):
-            return False
-        self.surplus[sides[group]] -= self.groups[group]
-        self.members[sides[group]] -= 1
-        self.surplus[side] += self.groups[group]
-        self.members[side] += 1
-        sides[group] = side
-        return True
-
-
-def _folds(
-    prepared: Prepared, rows: Indices, labels: Indices, fold: Fold, draw: np.random.Generator
-) -> Indices:
-    """Return the fold of each of `rows`. Rows are dealt to the folds in turn, class after class."""
-    if len(rows) < fold.of:
-        raise UserError(
-            f"at least {fold.of} samples to cut into {fold.of} folds",
-            f"{len(rows)} in {prepared.path}",
-            "Choose fewer `folds`, or add samples.",
-        )
-    order = draw.permutation(len(rows))
-    dealt = np.empty(len(rows), np.int64)
-    dealt[order[np.argsort(labels[order], kind="stable")]] = np.arange(len(rows)) % fold.of
-    if prepared.groups is None:
-        return dealt
-    member, groups = _groups(prepared, rows, labels)
-    if len(groups) < fold.of:
-        raise _too_few(prepared, len(groups), fold.of, "one for each fold")
-    wanted = np.zeros((fold.of, max(1, prepared.classes)), np.int64)
-    np.add.at(wanted, (dealt, labels), 1)
-    folds: Indices = _Sides(groups, wanted, draw).of_group[member]
-    return folds
-
-
-def _groups(prepared: Prepared, rows: Indices, labels: Indices) -> tuple[Indices, Indices]:
-    """Return the group of each of `rows`, and the number of samples by group and class [G, C]."""
-    texts = np.array(prepared.groups)[rows]
-    names, member = np.unique(texts, return_inverse=True)
-    counts = np.zeros((len(names), max(1, prepared.classes)), np.int64)
-    np.add.at(counts, (member, labels), 1)
-    return member, counts
+    sizes, of_class = groups.sum(axis=1), groups.sum(axis=0)
+    weights = of_class.sum() // np.maximum(of_class, 1)
+    lacking, held, order = quotas.copy(), np.zeros(len(groups), bool), draw.permutation(len(groups))
+    for by_class in (True, False):
+        for group in order:
+            nearer = (weights * groups[group] * (groups[group] - 2 * lacking)).sum() < 0
+            if not held[group] and sizes[group] < 2 * lacking.sum() and (nearer or not by_class):
+                held[group] = True
+                lacking -= groups[group]
+    if held.all() or not held.any():
+        smallest = np.argmin(sizes)
+        held[smallest] = not held[smallest]
+    return held
 
 
 def _count(available: int, share: float | None) -> int:
@@ -193,16 +102,8 @@ def _count(available: int, share: float | None) -> int:
     return count
 
 
-def _too_few(prepared: Prepared, samples: int, needed: int, why: str) -> UserError:
-    return UserError(
-        f"at least {needed} groups of samples, {why}",
-        f"{samples} in {prepared.path}",
-        "Use smaller groups, or add samples.",
-    )
-
-
-HeldOut = float | Fold | Literal["given"] | None
-"""Validation set: a share of the training set, a fold, the source's own, or the default."""
+HeldOut = float | Literal["given"] | None
+"""Validation set: a share of the training set, the source's own, or the default."""
 
 SPLIT_SCHEMA = 1
 SIDES = ("train", "validation", "test")
@@ -245,30 +146,12 @@ class Split:
             ) from error
 
 
-def validation_of(data: DataSettings) -> HeldOut:
-    """Return what the section [data] asks to validate on.
-
-    Raises:
-        UserError: If the fold does not exist, or both folds and a share are given.
-    """
-    if data.folds is None:
-        return data.validation
-    if data.fold >= data.folds or data.validation is not None:
-        raise UserError(
-            f"a fold from 0 to {data.folds - 1}, and no `validation` together with `folds`",
-            f"fold = {data.fold}, validation = {data.validation}",
-            "Correct the keys under [data].",
-        )
-    return Fold(data.fold, data.folds)
-
-
 def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     """Split a data set into training, validation and test rows.
 
     If `validation` is None, the source's validation set is used, else its test set (`quality_split` is then
-    "test"), else a fifth of the samples. A share or a fold is taken from all rows but the source's test set,
-    stratified if samples have classes. The source's test set is never trained on. Groups stay on one side;
-    shares and folds are met as closely as whole groups allow.
+    "test"), else a fifth of the samples. A share is taken from all rows but the source's test set, stratified
+    if samples have classes. The source's test set is never trained on. Groups stay on one side.
 
     Raises:
         UserError: If `validation` is "given" and the source has no such set, if a share leaves a side without
@@ -277,7 +160,7 @@ def make_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     given = {name: np.arange(start, stop, dtype=np.int64) for name, (start, stop) in prepared.given.items()}
     none = np.zeros(0, np.int64)
     test = given.get("test", none)
-    if not isinstance(validation, float | Fold):
+    if not isinstance(validation, float):
         if len(given.get("validation", none)):
             return _whole(prepared, Split(given["train"], given["validation"], test))
         if len(test):
@@ -307,7 +190,6 @@ def ensure_split(prepared: Prepared, validation: HeldOut, seed: int) -> Split:
     stored = {
         "schema_version": SPLIT_SCHEMA,
         "quality_split": split.quality_split,
-        "validation": str(validation) if isinstance(validation, Fold) else validation,
         "seed": seed,
         "fingerprint": prepared.fingerprint,
     } | {side: getattr(split, side).tolist() for side in SIDES}

@@ -56,8 +56,8 @@ _PRECISIONS = {
     "float32": "float32 (IEEE's on every device)",
     "tf32": "tf32 (float32, with the factors of GPUs' matrix products and convolutions rounded to 10 bits)",
 }
-_FOLDS = (
-    "Folds and other splits are repeats, like seeds: a row shows their mean. They share most of their"
+_SPLITS = (
+    "Splits are repeats, like seeds: a row shows their mean. They share most of their"
     " training samples, so their spread says less about new data than independent data sets would (Bengio"
     " and Grandvalet, JMLR 5, 2004)."
 )
@@ -86,7 +86,7 @@ def notes(findings: Findings) -> list[str]:
         *([_SCRIPT] if _by_script(findings) else []),
         *_several_engines(findings),
         quality,
-        *([_FOLDS] if any(run.result.swept.keys() & REPEATS for run in findings.runs) else []),
+        *([_SPLITS] if any(run.result.swept.keys() & REPEATS for run in findings.runs) else []),
         *_taken(findings),
         *_arithmetic(findings),
         *_chance(findings),

@@ -1,4 +1,4 @@
-"""The table of results, with one row for all points that differ only in seed, split and fold."""
+"""The table of results, with one row for all points that differ only in seed and split."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
