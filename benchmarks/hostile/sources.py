@@ -180,8 +180,15 @@ def _masks(folder: Path) -> list[str]:
     return _prepare("set")
 
 
-# Entries that are not images by their name are skipped and listed.
-FINE = ("surrogate in a name", "nested loop", "image is a folder")
+# Entries that are no image files are skipped and listed.
+FINE = (
+    "surrogate in a name",
+    "nested loop",
+    "image is a folder",
+    "image is a pipe",
+    "image is a loop",
+    "image leads nowhere",
+)
 PLACES: dict[str, Callable[[Path], list[str]]] = {
     "missing": lambda folder: _prepare("none"),
     "nul": lambda folder: _prepare("a\0b"),

@@ -17,7 +17,7 @@ from scalestudy.config.settings import LaunchSettings
 from scalestudy.util.errors import UserError
 
 TEXT = 'task = "cnn"\n[data]\nsource = "{source}"\ncache = "cache"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
-LEFT_OUT = ["set: 1 left out (beside the folders of samples): stray.png"]
+LEFT_OUT = ["set: 1 left out (images of no sample): stray.png"]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Hand-written tables of the reference are complete: columns, topics, layouts, metrics."""
+"""Hand-written tables of the reference are complete: columns, topics, metrics."""
 
 import re
 
@@ -7,7 +7,6 @@ from scalestudy.analysis.costs import COLUMNS, Costs
 from scalestudy.analysis.study_table import RUN_FIELDS, columns
 from scalestudy.config.formula import KINDS
 from scalestudy.config.objectives import METRICS
-from scalestudy.config.settings import LAYOUTS
 from scalestudy.features.check.check_files import TOPICS
 
 REFERENCE = PROJECT / "docs" / "reference"
@@ -36,10 +35,6 @@ def test_columns() -> None:
 
 def test_topics_of_checks() -> None:
     assert named(section("check.md", "topics")) == [*TOPICS]
-
-
-def test_layouts() -> None:
-    assert {*named(section("data.md", "layouts"))} == {*LAYOUTS}
 
 
 def test_every_metric_is_explained() -> None:

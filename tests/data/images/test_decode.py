@@ -2,7 +2,6 @@
 
 import os
 import struct
-import sys
 import zlib
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from scalestudy.data.images.decode import DamagedFile, read_header, read_mask, read_pixels
+from scalestudy.data.images.decode import read_header, read_mask, read_pixels, refusing
 from scalestudy.util.errors import UserError
 
 GREY16 = (np.arange(48).reshape(6, 8) * 1300).astype(np.uint16)
@@ -38,7 +37,7 @@ def test_sixteen_bits_are_kept(tmp_path, save, name):
     path = save(tmp_path / name, GREY16)
     header = read_header(path)
     assert (header.size, header.dtype, header.channels) == ((6, 8), np.uint16, 1)
-    image = read_pixels(path).values[0]
+    image = read_pixels(path)
     assert image.dtype == np.uint16
     assert (image[:, :, 0] == GREY16).all()
 
@@ -48,7 +47,7 @@ def test_colour_stays_colour_and_alpha_is_dropped(tmp_path, save):
     clear = save(tmp_path / "b.png", np.dstack([COLOUR, np.full((6, 8), 9, np.uint8)]))
     for path in (opaque, clear):
         assert read_header(path).channels == 3
-        assert (read_pixels(path).values[0] == COLOUR).all()
+        assert (read_pixels(path) == COLOUR).all()
 
 
 @pytest.mark.parametrize(("second", "colour"), [((90, 90, 90), False), ((90, 0, 0), True)])
@@ -58,7 +57,7 @@ def test_a_palette_of_greys_is_grey_and_one_of_colours_is_colour(tmp_path, secon
     picture.save(tmp_path / "a.png")
     assert read_header(tmp_path / "a.png").channels == (3 if colour else 1)
     channels = 3 if colour else 1
-    values = np.unique(read_pixels(tmp_path / "a.png").values[0].reshape(-1, channels), axis=0)
+    values = np.unique(read_pixels(tmp_path / "a.png").reshape(-1, channels), axis=0)
     assert values.tolist() == [[0] * channels, list(second)[:channels]]
 
 
@@ -67,44 +66,36 @@ def test_photographs_are_turned_upright(tmp_path, save):
     exif[274] = 6
     path = save(tmp_path / "a.jpg", np.repeat([[0] * 8, [255] * 8], 8, axis=0).astype(np.uint8), exif=exif)
     assert read_header(path).size == (8, 16)
-    image = read_pixels(path).values[0]
+    image = read_pixels(path)
     assert image.shape == (8, 16, 1)
     assert image[:, :8].mean() > 250
     assert image[:, 8:].mean() < 5
 
 
 @pytest.mark.parametrize(("colour_type", "samples"), [(2, 3), (4, 2), (6, 4)])
-def test_sixteen_bit_colour_keeps_its_depth(tmp_path, colour_type, samples):
-    values = np.arange(3 * 4 * samples, dtype=np.uint16).reshape(3, 4, samples) * 1300
-    path = png(tmp_path / "deep.png", 16, colour_type, values.astype(">u2").view(np.uint8).reshape(3, -1))
-    channels = 3 if samples > 2 else 1
-    header, pixels = read_header(path), read_pixels(path)
-    assert (header.size, header.dtype, header.channels) == ((3, 4), np.uint16, channels)
-    assert pixels.values.dtype == np.uint16
-    assert (pixels.values[0] == values[..., :channels]).all()
-    assert pixels.see_through is (samples in (2, 4))
+def test_a_png_of_16_bit_colours_is_refused_rather_than_read_with_loss(tmp_path, colour_type, samples):
+    path = png(tmp_path / "deep.png", 16, colour_type, np.zeros((3, 4 * 2 * samples), np.uint8))
+    with pytest.raises(UserError, match=r"deep\.png, in Pillow's mode .*Convert it to TIFF"):
+        read_header(path)
 
 
-def test_an_environment_that_cannot_decode_it_names_what_it_lacks(tmp_path, monkeypatch):
-    path = png(tmp_path / "deep.png", 16, 2, np.zeros((3, 4 * 3 * 2), np.uint8))
-    monkeypatch.setitem(sys.modules, "imagecodecs", None)
-    with pytest.raises(UserError) as refused:
-        read_pixels(path)
-    assert str(path) in refused.value.received and "pip install imagecodecs" in refused.value.action
+def test_an_environment_that_cannot_decode_it_names_what_it_lacks(tmp_path):
+    with pytest.raises(UserError, match="pip install imagecodecs"), refusing(tmp_path / "a.tif"):
+        raise ValueError("<COMPRESSION.LZW: 5> requires the 'imagecodecs' package")
 
 
 @pytest.mark.parametrize(
     ("form", "told"),
     [
         *((other, "no image inside of a format that is read") for other in ("EPS", "PPM", "JPEG2000")),
-        *((other, "an animation of 3") for other in ("PNG", "GIF", "WEBP")),
+        *((other, "with 3") for other in ("PNG", "GIF", "WEBP")),
     ],
 )
 def test_another_format_or_an_animation_under_the_name_of_a_still_is_refused(tmp_path, form, told):
     frames = [Image.fromarray(np.roll(COLOUR, i, axis=0)) for i in range(3)]
-    more = {"save_all": True, "append_images": frames[1:]} if "animation" in told else {}
+    more = {"save_all": True, "append_images": frames[1:]} if "3" in told else {}
     frames[0].save(tmp_path / "a.png", format=form, **more)
-    with pytest.raises(UserError, match=rf"a\.png[:,] {told}"):
+    with pytest.raises(UserError, match=rf"a\.png:? {told}"):
         read_header(tmp_path / "a.png")
 
 
@@ -113,7 +104,7 @@ def test_a_gif_gives_the_colours_of_its_palette_and_as_a_mask_its_indices(tmp_pa
     picture = Image.fromarray(indices)
     picture.putpalette([10, 20, 30, 40, 50, 60, 70, 80, 90])
     picture.save(tmp_path / "a.gif")
-    assert read_pixels(tmp_path / "a.gif").values[0][1, 0].tolist() == [70, 80, 90]
+    assert read_pixels(tmp_path / "a.gif")[1, 0].tolist() == [70, 80, 90]
     np.testing.assert_array_equal(read_mask(tmp_path / "a.gif"), indices)
 
 
@@ -121,7 +112,7 @@ def test_of_a_cameras_pictures_in_one_file_the_first_is_the_image(tmp_path):
     pictures = [Image.fromarray(np.full((16, 16), value, np.uint8)) for value in (200, 10)]
     pictures[0].save(tmp_path / "a.jpg", format="MPO", save_all=True, append_images=pictures[1:])
     assert read_header(tmp_path / "a.jpg").size == (16, 16)
-    assert read_pixels(tmp_path / "a.jpg").values[0].min() > 190
+    assert read_pixels(tmp_path / "a.jpg").min() > 190
 
 
 @pytest.mark.filterwarnings("ignore:Corrupt EXIF data")
@@ -131,7 +122,7 @@ def test_damaged_files_are_named(tmp_path, save, name):
     path = save(tmp_path / name, noise, **({"compression": "tiff_lzw"} if name.endswith("tif") else {}))
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(UserError, match=name):
-        read_pixels(path).values[0]
+        read_pixels(path)
     path.write_text("no image")
     with pytest.raises(UserError, match=name):
         read_header(path)
@@ -170,23 +161,6 @@ def test_masks_of_many_bits_or_whole_floats_are_whole_numbers(tmp_path, save):
 def save_tiff(path, array):
     tifffile.imwrite(path, array)
     return path
-
-
-def test_transparency_is_seen_where_there_is_some(tmp_path, save):
-    for alpha, seen in ((255, False), (254, True)):
-        path = save(tmp_path / "a.png", np.dstack([COLOUR, np.full((6, 8), alpha, np.uint8)]))
-        assert read_pixels(path).see_through is seen
-    picture = Image.fromarray(COLOUR[:, :, 0] % 2).convert("P")
-    picture.save(tmp_path / "p.png", transparency=0)
-    assert read_pixels(tmp_path / "p.png").see_through
-
-
-def test_damage_has_a_kind_and_an_action(tmp_path, save):
-    path = save(tmp_path / "a.png", np.arange(10_000, dtype=np.uint16).reshape(100, 100))
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(DamagedFile, match="--skip-bad") as refused:
-        read_pixels(path)
-    assert (refused.value.path, refused.value.reason) == (path, "truncated")
 
 
 def test_a_file_that_has_gone_or_may_not_be_read_is_named(tmp_path, save, monkeypatch):

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scalestudy.data.images.decode import Header
 from scalestudy.data.images.form import common_form, covering, fit_size, resize_image, resize_mask, store_as
-from scalestudy.data.images.tiff import Header
 from scalestudy.util.errors import UserError
 
 
 def header(name, dtype, channels=1):
-    return Header(Path(name), (4, 4), np.dtype(dtype), channels, (4, 4), False)
+    return Header(Path(name), (4, 4), np.dtype(dtype), channels)
 
 
 @pytest.mark.parametrize(

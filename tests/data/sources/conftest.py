@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.sources.layouts import list_folder
-from scalestudy.data.sources.listing import Listing
+from scalestudy.data.sources.layouts import Listing, list_samples
 from scalestudy.util.errors import UserError
 
 
@@ -28,25 +27,25 @@ def tree(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def listed() -> Callable[..., Listing]:
-    return lambda root, **keys: list_folder(root, data_of(root, **keys))
+    return lambda root, **keys: list_samples(root, data_of(root, **keys))
 
 
 @pytest.fixture
-def paired(listed: Callable[..., Listing]) -> Callable[..., list[tuple[str, str]]]:
+def paired(listed: Callable[..., Listing]) -> Callable[..., list[tuple[str, ...]]]:
     """Return the images of a folder with their masks, as names relative to the folder."""
 
-    def paired(root: Path, **keys: Any) -> list[tuple[str, str]]:
+    def paired(root: Path, **keys: Any) -> list[tuple[str, ...]]:
         samples = listed(root, **keys).samples
-        return [tuple(file.relative_to(root).as_posix() for file in sample.files[:2]) for sample in samples]
+        return [tuple(file.relative_to(root).as_posix() for file in sample.files) for sample in samples]
 
     return paired
 
 
 @pytest.fixture
-def labelled(listed: Callable[..., Listing]) -> Callable[..., dict[str, str]]:
+def labelled(listed: Callable[..., Listing]) -> Callable[..., dict[str, object]]:
     """Return the images of a folder with the names of their classes."""
 
-    def labelled(root: Path, **keys: Any) -> dict[str, str]:
+    def labelled(root: Path, **keys: Any) -> dict[str, object]:
         samples = listed(root, **keys).samples
         return {sample.image.relative_to(root).as_posix(): sample.target for sample in samples}
 

@@ -10,43 +10,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_settings import data_of
-from scalestudy.config.settings import LAYOUTS as SAID
 from scalestudy.data.sources import indents
-from scalestudy.data.sources.layouts import LAYOUTS, list_folder
+from scalestudy.data.sources.files import NO_IMAGE, NOT_TAKEN, LeftOut
+from scalestudy.data.sources.layouts import list_samples
 from scalestudy.data.split import ensure_split
 from scalestudy.data.store import preparation
+from scalestudy.data.store.preparation import find_set
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
 
 
-def test_images_without_folders_are_listed(mask_folder, refused):
-    received = refused(mask_folder(9) / "images").received
-    assert "s0.png, s1.png" in received and "and 4 more" in received
+@pytest.mark.parametrize(
+    ("names", "received"),
+    [
+        (("s{}.png", "t{}.png"), "s1.png, s2.png, s3.png, t1.png, t2.png and 1 more"),
+        (("images/{}.png",), "images/"),
+        (("masks/{}.png",), "masks/"),
+        (("images/{}.png", "after/{}.png"), "after/, images/"),
+        (("notes.txt",), "notes.txt"),
+    ],
+)
+def test_a_folder_without_a_layout_is_refused_with_its_entries(tree, refused, names, received):
+    error = refused(tree(*names))
+    assert received in error.received
+    assert "images/ and masks/" in error.expected and "`images =" in error.action
 
 
-@pytest.mark.parametrize("missing", ["images", "masks"])
-def test_one_of_images_and_masks_alone(mask_folder, refused, tmp_path, missing):
-    root = mask_folder()
-    (root / missing).rename(tmp_path / "away")
-    assert "masks" in refused(root).expected
-
-
-def test_splits_need_a_training_folder(mask_folder, refused):
-    assert "train/" in refused(mask_folder(at="set/val").parent).expected
-
-
-def test_two_folders_for_one_split(mask_folder, refused):
-    for split in ("train", "val", "validation"):
-        root = mask_folder(at=f"set/{split}").parent
-    assert "val/images/ and validation/images/" in refused(root).received
-
-
-def test_splits_of_two_layouts(mask_folder, class_folder, refused):
-    mask_folder(at="set/train")
-    assert "the same layout" in refused(class_folder({"a": 1, "b": 1}, at="set/val").parent).expected
-
-
-def test_every_layout_that_is_recognised_can_be_said():
-    assert set(SAID) == {layout.name for layout in LAYOUTS if not layout.keys}
+@pytest.mark.parametrize("inner", [("images/{}.png", "masks/{}.png"), ("a/{}.png", "b/{}.png")])
+def test_splits_need_training_samples(tree, refused, inner):
+    assert "training samples" in refused(tree(*(f"val/{name}" for name in inner))).expected
 
 
 FOLDERS = ["images", "masks", "train", "val", "test", "train_images", "train_masks", "gt", "cat", "dog", "p1"]
@@ -62,13 +54,11 @@ def test_every_file_of_a_folder_that_is_understood_is_taken_or_told(places, othe
             Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
             Path(folder, name).touch()
         try:
-            listing = list_folder(Path(folder), data_of(folder))
+            listing = list_samples(Path(folder), data_of(folder))
         except UserError:
             return
         taken = {file.relative_to(folder).as_posix() for file in listing.files()}
-        told = tuple(name for left in listing.left_out for name in left.names)
-        all_told = all(left.count == len(left.names) for left in listing.left_out)
-        assert all(name in taken or name.startswith(told) for name in names) or not all_told
+        assert len(taken) + sum(left.count for left in listing.left_out) == len(names)
         assert len(taken) == sum(len(sample.files) for sample in listing.samples)
 
 
@@ -89,26 +79,6 @@ def test_groups_are_stored_and_no_split_parts_them(mask_folder, ready):
     assert not sides[0] & sides[1]
 
 
-def test_a_changed_group_in_a_table_makes_another_set(tmp_path, save, ready):
-    root = tmp_path / "set"
-    for number in range(4):
-        save(root / f"{number}.png", np.full((1, 1), number, np.uint8))
-    for last in "ab":
-        rows = [f"{number}.png,c{number % 2},{'aab'[number] if number < 3 else last}" for number in range(4)]
-        (root / "labels.csv").write_text("\n".join(["file,label,patient", *rows]))
-        assert ready(root).groups == ("a", "a", "b", last)
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [("file,label\n", "labels.csv"), ("file,label,label\n0.png,a,b\n1.png,b,a\n", "'label' 2 times")],
-)
-def test_a_table_of_headings_alone_and_a_column_that_comes_twice_are_refused(tree, refused, text, told):
-    root = tree("0.png", "1.png")
-    (root / "labels.csv").write_text(text)
-    assert told in refused(root).received
-
-
 def test_a_name_that_is_not_utf_8_is_named(tree, refused):
     root = tree("a/0.png", "a/1.png", "b/0.png")
     os.close(os.open(os.fsencode(root / "b") + b"/\xff.png", os.O_CREAT))
@@ -119,10 +89,16 @@ def test_an_empty_source_is_refused(refusal):
     assert "empty" in refusal("  ").received
 
 
-def test_folders_of_masks_beside_classes_are_left_out(tree, listed):
-    found = listed(tree("ants/{}.png", "bees/{}.png", "annotations/1.png"))
-    assert found.classes == ["ants", "bees"]
-    assert [group.names for group in found.left_out] == [("annotations/",)]
+def test_what_is_left_out_is_stored(mask_folder, ready, save):
+    root = mask_folder()
+    (root / "readme.txt").touch()
+    save(root / "stray.png", np.zeros((1, 1), np.uint8))
+    (root / ".git").mkdir()
+    told = (LeftOut(NOT_TAKEN, 1, ("stray.png",)), LeftOut(NO_IMAGE, 1, ("readme.txt",)))
+    assert find_set(data_of(root)).left_out == told
+    prepared = ready(root)
+    assert (prepared.count, prepared.left_out) == (4, told)
+    assert Prepared.open(prepared.path).left_out == told
 
 
 @pytest.mark.parametrize(

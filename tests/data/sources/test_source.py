@@ -65,14 +65,6 @@ def refusal(source, **keys):
     return refused.value
 
 
-@pytest.mark.parametrize("key", ["group_column", "split_column"])
-def test_columns_of_a_folder_without_a_table(class_folder, key):
-    root = class_folder({"a": 2, "b": 2})
-    (root / "patients.csv").write_text("file,patient\n0.png,p\n")
-    error = refusal(root, **{key: "patient"})
-    assert error.received == f"`{key}`" and "one folder of images for each class" in error.expected
-
-
 @pytest.mark.parametrize(
     "keys", [{"value_range": (0, 4095)}, {"group_pattern": "^p"}, {"colours": {"a": "#000000"}}]
 )

@@ -61,7 +61,7 @@ def test_a_changed_file_makes_a_new_set(mask_folder, ready, save):
 
 def test_keys_that_decide_on_the_split_alone_leave_the_set_where_it_is(mask_folder, ready):
     root = mask_folder()
-    assert ready(root, validation=0.5, folds=3, fold=1).path == ready(root).path
+    assert ready(root, validation=0.5).path == ready(root).path
 
 
 def test_a_refused_set_leaves_nothing_half_written(mask_folder, refusal, tmp_path):

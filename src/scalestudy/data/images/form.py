@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.images.tiff import Header
+from scalestudy.data.images.decode import Header
 from scalestudy.data.samples import IGNORE, Array, Size
 from scalestudy.util.errors import UserError
 
@@ -134,12 +134,6 @@ def common_form(headers: Sequence[Header], value_range: Range | None) -> Form:
     return Form(max(channels), stored, value_range)
 
 
-def widen(headers: Sequence[Header], form: Form) -> list[Header]:
-    """Return the 8-bit images of a set stored as 16 bits."""
-    narrow = np.dtype(np.uint8)
-    return [header for header in headers if header.dtype == narrow and form.dtype == np.uint16]
-
-
 def describe_headers(headers: Sequence[Header]) -> str:
     """Describe types and channels of a set, most frequent first: "16-bit grey (12), 8-bit grey (3)"."""
     kinds = Counter((header.dtype, header.channels) for header in headers)
@@ -176,20 +170,12 @@ class Fit:
         return self.size is not None and self.way == "pad" and fit_size(size, self.size) != self.size
 
     def image(self, image: Array) -> Array:
-        """Resize an image [H, W, C] or several [N, H, W, C]."""
-        if self.size is None:
-            return image
-        if image.ndim == 4:
-            return np.stack([self.image(page) for page in image])
-        return resize_image(image, self.size, self.way)
+        """Resize an image [H, W, C]."""
+        return image if self.size is None else resize_image(image, self.size, self.way)
 
     def mask(self, mask: Array) -> Array:
-        """Resize a mask [H, W] (uint8) or several [N, H, W]."""
-        if self.size is None:
-            return mask
-        if mask.ndim == 3:
-            return np.stack([self.mask(page) for page in mask])
-        return resize_mask(mask, self.size, self.way)
+        """Resize a mask [H, W] (uint8)."""
+        return mask if self.size is None else resize_mask(mask, self.size, self.way)
 
 
 def fit_size(size: Size, into: Size) -> Size:

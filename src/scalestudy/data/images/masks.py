@@ -1,11 +1,9 @@
-"""Masks of images: their files, and the meaning of their values.
+"""The meaning of the values of masks.
 
 Masks contain 0 and full scale, or class indices 0..K-1 and 255 for ignored pixels, or colours of classes,
-defined by `colours` under [data] or a table beside the masks.
+defined by `colours` under [data].
 """
 
-import csv
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,72 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
-from scalestudy.data.images.decode import COLOUR_MODES, is_colour, open_image, read_mask, read_pixels
+from scalestudy.data.images.decode import is_colour, open_image, read_mask, read_pixels
 from scalestudy.data.samples import IGNORE, MOST_CLASSES, Array
 from scalestudy.util.errors import UserError
-
-
-@dataclass(frozen=True)
-class MaskFile:
-    """A mask stored as one file; `str` of it names it in messages."""
-
-    path: Path
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        return (self.path,)
-
-    def read(self) -> Array:
-        """Decode the mask to its stored values [H, W]; raises `UserError` if it is damaged."""
-        return read_mask(self.path)
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-
-@dataclass(frozen=True)
-class ObjectMasks:
-    """The union of the masks of an image's objects, one file per object; 1 inside any object."""
-
-    paths: tuple[Path, ...]
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        return self.paths
-
-    def read(self) -> Array:
-        joined = np.zeros(0, bool)
-        for path in self.paths:
-            values = read_mask(path)
-            inside = values > 0
-            joined = joined if joined.size else np.zeros_like(inside)
-            if joined.shape != inside.shape:
-                sizes = [" x ".join(map(str, mask.shape)) for mask in (inside, joined)]
-                raise UserError(
-                    "masks of one size for the objects of one image",
-                    f"{path} of {sizes[0]} and {self.paths[0]} of {sizes[1]} pixels",
-                    "Save each mask at the size of its image.",
-                )
-            if len(np.unique(values)) > 2:
-                raise UserError(
-                    "a binary mask for each object (0 outside, 255 or 1 inside)",
-                    f"{path} with {len(np.unique(values))} values",
-                    "Save the mask of each object as a binary PNG.",
-                )
-            joined |= inside
-        return joined.astype(np.uint8)
-
-    def __str__(self) -> str:
-        return f"{self.paths[0].parent}/"
-
-
-Mask = MaskFile | ObjectMasks
 
 ACCEPTED = "masks of 0 and 255, of 0 and 1, or of class indices 0, 1, 2, ... without gaps over the whole set"
 _FULL_SCALES = (255, 65535)
 _MOST_SHOWN = 8
 MASKS_TRIED = 10
-"""Number of masks to check for colours: the first may be damaged, or grey by chance."""
+"""Number of masks to check for a palette: the first may be damaged, or hold one class by chance."""
 
 
 @dataclass
@@ -86,12 +27,10 @@ class MaskValues:
     """Collects the values of all masks of a set, and names the first mask that breaks a rule.
 
     Attributes:
-        names: Class names by index, if the set defines them.
         indexed: Whether masks are known to contain class indices. Then classes may be missing, and 255 is
             ignored.
     """
 
-    names: tuple[str, ...] = ()
     indexed: bool = False
     _binary: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Masks with full-scale values; if there is one, the set must be binary."""
@@ -112,9 +51,6 @@ class MaskValues:
             unique = np.unique(mask)
         values = tuple(unique.tolist())
         full = values[-1]
-        if self.indexed and self.names and any(len(self.names) <= value != IGNORE for value in values):
-            expected = f"indices of the {len(self.names)} classes that the set names, and {IGNORE}"
-            raise UserError(expected, f"{name} with values {_listed(values)}", "Name all classes there.")
         if (
             not self.indexed
             and full in _FULL_SCALES
@@ -136,7 +72,7 @@ class MaskValues:
         return mask.astype(np.uint8)
 
     def class_names(self) -> list[str]:
-        """Return the class names of the set: given names, background and foreground, or the indices.
+        """Return the class names of the set: background and foreground, or the indices.
 
         Raises:
             UserError: If indices have gaps, binary masks and indices are mixed, or nothing is labelled.
@@ -160,8 +96,6 @@ class MaskValues:
                 f"{_listed(values)} as the only value of all masks (the first is {name})",
                 "Check that the masks belong to these images and were not saved empty.",
             )
-        if self.names:
-            return list(self.names)
         count = present[-1] + 1
         return ["background", "foreground"] if count == 2 else [str(index) for index in range(count)]
 
@@ -192,12 +126,12 @@ def _unexpected(
     return UserError(ACCEPTED, f"{name} with values {_listed(values)}{absent}", action)
 
 
-def holds_indices(mask: Path, *, named: bool) -> bool:
-    """Whether a mask has values besides 0 and 255, and a colour palette or `named` classes."""
+def holds_indices(mask: Path) -> bool:
+    """Whether a mask has a colour palette, and values besides 0 and 255."""
     try:
         with open_image(mask) as picture:
             palette = picture.mode == "P" and is_colour(picture)
-        return (named or palette) and not set(np.unique(read_mask(mask)).tolist()) <= {0, IGNORE}
+        return palette and not set(np.unique(read_mask(mask)).tolist()) <= {0, IGNORE}
     except UserError:
         return False  # reading the set refuses it by name
 
@@ -211,29 +145,27 @@ def _listed(values: tuple[int, ...]) -> str:
     return shown if len(values) <= _MOST_SHOWN else f"{shown}, ... ({len(values)} in all)"
 
 
-TABLES = ("class_dict.csv", "label_colors.txt", "label_colours.txt", "classes.csv", "colormap.txt")
-"""File names of colour tables, as in CamVid and similar data sets."""
 IGNORED = "ignore"
 _NONE = IGNORE - 1
-_LINE = re.compile(r"(?P<first>.*?)(?P<rgb>\d{1,3}[\s,;]+\d{1,3}[\s,;]+\d{1,3})(?P<last>.*)")
 
 
 @dataclass(frozen=True)
 class Colours:
-    """The class of each colour.
+    """The class of each colour in masks.
 
     Attributes:
-        of_class: (name, 0xRRGGBB) in the order of the classes; a class may have several colours.
-        origin: Where the colours are defined, for messages.
-        file: Table of colours; None for `colours` under [data].
+        of_class: (name, 0xRRGGBB) in the order of the classes.
 
     Raises:
         UserError: If two classes have the same colour, or there are too few or too many classes.
     """
 
     of_class: tuple[tuple[str, int], ...]
-    origin: str
-    file: Path | None = None
+
+    @classmethod
+    def of(cls, colours: dict[str, str]) -> "Colours":
+        """Return the colours of `colours` under [data], "#rrggbb" by class."""
+        return cls(tuple((name, int(text[1:], 16)) for name, text in colours.items()))
 
     def __post_init__(self) -> None:
         of_colour: dict[int, str] = {}
@@ -241,20 +173,33 @@ class Colours:
             if of_colour.setdefault(colour, name) != name:
                 raise UserError(
                     "a different colour for each class",
-                    f"#{colour:06x} for {of_colour[colour]!r} and {name!r} in {self.origin}",
+                    f"#{colour:06x} for {of_colour[colour]!r} and {name!r} in `colours`",
                     "Give each class a colour of its own.",
                 )
         if not 1 < len(self.names) < _NONE:
             raise UserError(
                 f"colours of 2 to {_NONE - 1} classes",
-                f"{len(self.names)} in {self.origin}",
+                f"{len(self.names)} in `colours`",
                 "List each class with its colour, including the background.",
             )
 
     @property
     def names(self) -> list[str]:
         """Class names, without "ignore"."""
-        return list(dict.fromkeys(name for name, _ in self.of_class if name.lower() != IGNORED))
+        return [name for name, _ in self.of_class if name.lower() != IGNORED]
+
+    def read(self, path: Path) -> Array:
+        """Read a mask of colours (or greys) as class indices uint8 [H, W], with 255 for ignored pixels.
+
+        Raises:
+            UserError: If it is damaged, not of 8 bits, or a colour belongs to no class.
+        """
+        pixels = read_pixels(path)
+        if pixels.shape[2] == 1:
+            pixels = np.repeat(pixels, 3, axis=2)
+        if pixels.dtype != np.uint8 or pixels.shape[2] != 3:
+            raise UserError("masks of 8-bit colours", f"{path} of {pixels.dtype}", "Save it as 8-bit PNG.")
+        return self.indices(pixels, str(path))
 
     def indices(self, pixels: Array, name: str) -> Array:
         """Convert 8-bit colours [H, W, 3] to class indices uint8 [H, W], with 255 for ignored pixels.
@@ -268,7 +213,7 @@ class Colours:
             strange, counts = np.unique(packed[index == _NONE], return_counts=True)
             most = int(strange[np.argmax(counts)])
             raise UserError(
-                f"masks in the colours of {self.origin}",
+                "masks in the colours of `colours`",
                 f"{name} with {len(strange)} others, most often #{most:06x} ({counts.max()} pixels)",
                 f'Name it in `colours` under [data] ("{IGNORED}" if it counts in nothing), or save PNG.',
             )
@@ -280,58 +225,3 @@ class Colours:
         for name, colour in self.of_class:
             table[colour] = IGNORE if name.lower() == IGNORED else self.names.index(name)
         return table
-
-
-@dataclass(frozen=True)
-class ColouredMask(MaskFile):
-    """A mask stored as a colour image."""
-
-    colours: Colours
-
-    def read(self) -> Array:
-        pixels = read_pixels(self.path).values[0]
-        if pixels.shape[2] == 1:
-            pixels = np.repeat(pixels, 3, axis=2)
-        if pixels.dtype != np.uint8 or pixels.shape[2] != 3:
-            raise UserError(
-                "masks of 8-bit colours", f"{self.path} of {pixels.dtype}", "Save it as 8-bit PNG."
-            )
-        return self.colours.indices(pixels, str(self.path))
-
-
-def colours_of(colours: dict[str, str]) -> Colours:
-    """Return the colours of `colours` under [data]; raises the errors of `Colours`."""
-    return Colours(tuple((name, int(text[1:], 16)) for name, text in colours.items()), "`colours`")
-
-
-def colours_beside(folders: list[Path]) -> Colours | None:
-    """Return the colours of the first table in these folders, or None; raises the errors of `Colours`."""
-    for file in (folder / name for folder in folders for name in TABLES):
-        if file.is_file():
-            lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
-            classes = [item for item in map(_class_of, lines) if item is not None]
-            if classes:
-                return Colours(tuple(classes), file.name, file)
-    return None
-
-
-def is_coloured(mask: Path) -> bool:
-    """Whether a mask is stored in colours, not as grey values or palette indices."""
-    try:
-        with open_image(mask) as picture:
-            return picture.mode in COLOUR_MODES
-    except UserError:
-        return False  # reading the set refuses it by name
-
-
-def _class_of(line: str) -> tuple[str, int] | None:
-    """Parse a line such as `64 128 64  Animal` or `Animal,64,128,64`; None for a heading."""
-    match = _LINE.fullmatch(line.strip())
-    if match is None:
-        return None
-    fields = next(csv.reader([match["first"] or match["last"]]), [""])
-    name = next((field.strip() for field in fields if field.strip()), "")
-    red, green, blue = map(int, re.findall(r"\d+", match["rgb"]))
-    if not name or max(red, green, blue) > 255:
-        return None
-    return name, red << 16 | green << 8 | blue

@@ -64,6 +64,11 @@ class Tiling:
                 yield name, size, tile
 
 
+def overlap_of(tile: Size) -> int:
+    """Return the minimum overlap of tiles of this size, in pixels: an eighth of the shorter side."""
+    return min(tile) // 8
+
+
 def tiles_of(size: Size, tile: Size, overlap: int) -> list[Tile]:
     """Return the tiles of an image, row by row: as few as possible, evenly spread.
 

@@ -1,14 +1,12 @@
-"""Files in a folder of samples: which are used, skipped or refused, and what words in their names mean."""
+"""Files in a folder of samples: which are images, and what words in their names mean."""
 
 import os
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path, PurePosixPath
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
 
-from scalestudy.util.errors import UserError, escape
+from scalestudy.util.errors import escape
 
 SPLITS = {
     "train": ("train", "training"),
@@ -49,12 +47,6 @@ def split_of(folder: str) -> str | None:
     return _SPLIT_OF.get(match["split"]) if match else None
 
 
-def split_in(name: str) -> str | None:
-    """Return the only split among the words of a name: "train" for `instances_train2017`, `train_labels`."""
-    splits = {_SPLIT_OF[word] for word in words(name) if word in _SPLIT_OF}
-    return splits.pop() if len(splits) == 1 else None
-
-
 def role(name: str) -> tuple[str | None, str | None]:
     """Return the role of a folder by its name ("image" or "mask") and its split; None if unknown.
 
@@ -92,35 +84,17 @@ def in_order(name: str) -> tuple[bool, int, str]:
 
 
 READ = "PNG, JPEG, TIFF, BMP, WebP or GIF"
-SYSTEM = "hidden or of the system"
-NO_IMAGE = "no image by their name"
-BESIDE = "beside the folders of samples"
-OTHER_FORMAT = "of a format that is not read"
-DAMAGED = "damaged"
+READ_SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".gif", ".webp")
+NOT_TAKEN = "images of no sample"
+NO_IMAGE = "no image of a format that is read"
 MOST_NAMES = 5
 _SYSTEM = "thumbs.db ehthumbs.db desktop.ini lost+found @eadir $recycle.bin __macosx __pycache__"
 _SYSTEM_NAMES = {*_SYSTEM.split(), "system volume information"}
-READ_SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".gif", ".webp")
-_NOT_READ = """
-    .jp2 .j2k .jpx .jxl .heic .heif .avif .tga .psd .ppm .pgm .pbm .pnm .exr .hdr .dng .cr2 .nef .arw
-    .npy .dcm .nii .dm3 .dm4 .mrc .czi .nd2 .lif .oib .oif
-"""
-_IMAGES = frozenset((*READ_SUFFIXES, *_NOT_READ.split()))
 
 
 def is_system_name(name: str) -> bool:
     """Whether a file or folder of this name is hidden, or created by an operating system."""
     return name.startswith(".") or name.lower() in _SYSTEM_NAMES
-
-
-def is_system(entry: Path) -> bool:
-    """Apply `is_system_name` to the last part of a path."""
-    return is_system_name(entry.name)
-
-
-def is_image_name(name: str) -> bool:
-    """Whether a file of this name is an image, of a supported format or not."""
-    return os.path.splitext(name)[1].lower() in _IMAGES and not is_system_name(name)
 
 
 def several(names: list[str], most: int = 5, between: str = ", ") -> str:
@@ -130,8 +104,29 @@ def several(names: list[str], most: int = 5, between: str = ", ") -> str:
 
 
 @dataclass(frozen=True)
+class ListedSample:
+    """One sample of a folder.
+
+    Attributes:
+        target: Name of the class, or the file of the mask.
+        split: "train", "validation" or "test" if the folder defines it, else "".
+        group: Group of related samples; "" for none.
+    """
+
+    image: Path
+    target: str | Path
+    split: str = ""
+    group: str = ""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All files of the sample."""
+        return (self.image, self.target) if isinstance(self.target, Path) else (self.image,)
+
+
+@dataclass(frozen=True)
 class LeftOut:
-    """Entries skipped for one reason: their number, and the first ones relative to the source."""
+    """Files skipped for one reason: their number, and the first ones relative to the source."""
 
     reason: str
     count: int
@@ -142,208 +137,66 @@ class LeftOut:
         return f"{self.count} left out ({self.reason}): {', '.join(map(escape, self.names))}{more}"
 
 
-@dataclass
-class Leftovers:
-    """Collects skipped entries while a folder is listed; a folder counts as one entry."""
+@dataclass(frozen=True)
+class Tree:
+    """All files below a folder, sorted by path: images, and others. Hidden and system files are skipped."""
 
     root: Path
-    _entries: dict[str, list[Path]] = field(default_factory=dict)
+    images: tuple[Path, ...]
+    others: tuple[Path, ...]
 
-    def add(self, reason: str, entry: Path) -> None:
-        """Add a skipped file or folder."""
-        self._entries.setdefault(reason, []).append(entry)
+    @classmethod
+    def of(cls, root: Path) -> "Tree":
+        """Walk a folder, following links. No file is opened.
 
-    def add_others(self, folder: Path, taken: Iterable[Path]) -> None:
-        """Add all entries of `folder` that are not `taken`."""
-        taken = set(taken)
-        for entry in sorted(folder.iterdir()):
-            if entry not in taken:
-                self.add(SYSTEM if is_system(entry) else BESIDE, entry)
+        Raises:
+            OSError: If a folder is not readable.
+        """
 
-    def groups(self, taken: Collection[Path] = ()) -> tuple[LeftOut, ...]:
-        """Return the skipped entries by reason, without those that are `taken` after all."""
+        def fail(error: OSError) -> None:
+            raise error
+
+        images: list[Path] = []
+        others: list[Path] = []
+        visited: set[str] = set()
+        for at, folders, names in os.walk(root, onerror=fail, followlinks=True):
+            real = os.path.realpath(at)
+            if real in visited:  # a cycle of links
+                folders[:] = []
+                continue
+            visited.add(real)
+            folders[:] = [name for name in folders if not is_system_name(name)]
+            for name in names:
+                path = os.path.join(at, name)
+                readable = name.lower().endswith(READ_SUFFIXES) and os.path.isfile(path)
+                if not is_system_name(name):
+                    (images if readable else others).append(Path(path))
+        return cls(root, tuple(sorted(images)), tuple(sorted(others)))
+
+    def relative(self, file: Path) -> Path:
+        """Return a path relative to the folder."""
+        return file.relative_to(self.root)
+
+    def folders(self) -> list[str]:
+        """Return the names of the folders at the top that hold images, numbers sorted by value."""
+        tops = {parts[0] for parts in (self.relative(file).parts for file in self.images) if len(parts) > 1}
+        return sorted(tops, key=in_order)
+
+    def left_out(self, taken: Collection[Path]) -> tuple[LeftOut, ...]:
+        """Return the files that are not `taken`, by reason."""
         groups = []
-        for reason, entries in self._entries.items():
-            rest = [entry for entry in entries if entry not in taken]
-            names = []
-            for entry in rest[:MOST_NAMES]:  # as valid text: names may be any bytes
-                path = os.fsencode(entry.relative_to(self.root).as_posix())
-                names.append(path.decode(errors="backslashreplace") + "/" * entry.is_dir())
+        for reason, files in ((NOT_TAKEN, self.images), (NO_IMAGE, self.others)):
+            rest = [file for file in files if file not in taken]
+            # As valid text: names may be any bytes.
+            names = [os.fsencode(self.relative(file).as_posix()) for file in rest[:MOST_NAMES]]
             if rest:
-                groups.append(LeftOut(reason, len(rest), tuple(names)))
+                shown = tuple(name.decode(errors="backslashreplace") for name in names)
+                groups.append(LeftOut(reason, len(rest), shown))
         return tuple(groups)
-
-
-class Directory:
-    """The visible folders and files in a folder; links count as their targets."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @cached_property
-    def folders(self) -> dict[str, "Directory"]:
-        """Folders by name; numbers are sorted by value."""
-        return {name: Directory(self.path / name) for name in sorted(self._scanned[0], key=in_order)}
-
-    @property
-    def files(self) -> list[str]:
-        """Names of all other entries, sorted."""
-        return self._scanned[1]
-
-    @cached_property
-    def images(self) -> list[str]:
-        """Names of image files, sorted."""
-        return [name for name in self.files if is_image_name(name)]
 
     def __str__(self) -> str:
         """Return the path and the first entries, for messages."""
-        shown = sorted([*(f"{name}/" for name in self._scanned[0]), *self.files])
-        return f"{self.path} ({several(shown) or 'nothing'})"
-
-    @cached_property
-    def _scanned(self) -> tuple[list[str], list[str]]:
-        folders: list[str] = []
-        files: list[str] = []
-        with os.scandir(self.path) as entries:
-            for entry in entries:
-                if not is_system_name(entry.name):
-                    (folders if entry.is_dir() else files).append(entry.name)
-        return folders, sorted(files)
-
-
-def image_files(folder: Path, left: Leftovers) -> list[Path]:
-    """Return the image files directly inside `folder`, by name. Links are followed; no file is opened.
-
-    Hidden files, files and folders without images, and images of unsupported formats are added to `left`.
-
-    Raises:
-        UserError: If there are no images, if most have unsupported formats, if there are images in inner
-            folders, or if an image name is not a regular file (a pipe, a broken link).
-    """
-    files: list[Path] = []
-    foreign: list[Path] = []
-    irregular: list[str] = []
-    nested: list[str] = []
-    with os.scandir(folder) as scanned:
-        entries = sorted(scanned, key=lambda entry: entry.name)
-    for entry in entries:
-        path = Path(entry.path)
-        suffix = path.suffix.lower()
-        if is_system_name(entry.name):
-            left.add(SYSTEM, path)
-        elif entry.is_dir():
-            if inside := len(images_below(path)):
-                nested.append(f"{path}/ ({inside})")
-            else:
-                left.add(NO_IMAGE, path)
-        elif suffix not in _IMAGES:
-            left.add(NO_IMAGE, path)
-        elif not entry.is_file():
-            irregular.append(str(path))
-        else:
-            (files if suffix in READ_SUFFIXES else foreign).append(path)
-    mostly_foreign = [str(path) for path in foreign] if len(foreign) > len(files) else []
-    for faults, expected, action in (
-        (irregular, "images in regular files", "Replace it by the image, or move it away."),
-        (
-            mostly_foreign,
-            f"images in files of a format that is read ({READ}), or most of them",
-            "Convert them to PNG (8- or 16-bit), or move them away: a few among many images are left out.",
-        ),
-        (
-            nested,
-            "images directly in each folder of samples, none in folders inside it",
-            "Move the images up, or these folders out of the data set.",
-        ),
-    ):
-        if faults:
-            raise UserError(expected, several(faults), action)
-    for path in foreign:
-        left.add(OTHER_FORMAT, path)
-    if not files:
-        raise without_images([Directory(folder)])
-    return files
-
-
-def without_images(folders: list[Directory]) -> UserError:
-    """Return the error for folders of samples that hold no image."""
-    return UserError(
-        f"images ({READ}) in each folder of a data set",
-        f"none in {several([str(folder) for folder in folders])}",
-        "Put images there, or remove the folders.",
-    )
-
-
-def images_below(folder: Path) -> list[Path]:
-    """Return all images below a folder by path. Links are followed; hidden and system entries are skipped."""
-    return _below(folder)[0]
-
-
-def _below(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return all images below a folder by path, and all other files and skipped folders."""
-    images: list[Path] = []
-    others: list[Path] = []
-    visited: set[str] = set()
-    for at, folders, names in os.walk(folder, followlinks=True):
-        real = os.path.realpath(at)
-        if real in visited:  # a cycle of links
-            folders[:] = []
-            continue
-        visited.add(real)
-        others += [Path(at, name) for name in sorted(folders) if is_system_name(name)]
-        folders[:] = sorted(name for name in folders if not is_system_name(name))
-        for name in sorted(names):
-            (images if is_image_name(name) else others).append(Path(at, name))
-    return images, others
-
-
-class ImageIndex:
-    """The images below `root`, found by path, by name, or by name without extension."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.files, self._others = _below(root)
-        self._by_path = {file.relative_to(root).as_posix(): file for file in self.files}
-        self._by_name: dict[str, list[Path]] = defaultdict(list)
-        for file in self.files:
-            for name in {file.name.lower(), file.stem.lower()}:
-                self._by_name[name].append(file)
-
-    def find(self, written: str, table: Path, split: str) -> Path | None:
-        """Find an image that a table names: relative to the root or the table, or by its name alone.
-
-        Names are not case-sensitive. Among images of the same name, one in a folder of the table's split is
-        preferred.
-
-        Raises:
-            UserError: If several images of that name remain.
-        """
-        name = written.replace("\\", "/")
-        beside = table.parent.relative_to(self.root).as_posix()
-        for path in (name, str(PurePosixPath(beside, name))):
-            if path in self._by_path:
-                return self._by_path[path]
-        files = self._by_name.get(name.rpartition("/")[2].lower(), [])
-        if len(files) > 1 and "/" in name:
-            files = [file for file in files if file.as_posix().endswith(f"/{name}")] or files
-        if len(files) > 1 and split:
-            of_split = [file for file in files if split_in(file.relative_to(self.root).parts[0]) == split]
-            files = of_split or files
-        if len(files) > 1:
-            raise UserError(
-                f"one file for {written!r} of {table}",
-                " and ".join(map(str, files[:2])),
-                "Write paths relative to the table, with extensions.",
-            )
-        return files[0] if files else None
-
-    def leave_rest(self, taken: set[Path], sources: list[Path], reason: str, left: Leftovers) -> None:
-        """Add other entries below the root than `taken` and `sources` to `left`; `reason` is for images."""
-        for file in self.files:
-            if file not in taken:
-                left.add(reason, file)
-        for entry in self._others:
-            if entry.parent != self.root and entry not in sources:
-                left.add(SYSTEM if is_system_name(entry.name) else NO_IMAGE, entry)
-        tops = {self.root / path.relative_to(self.root).parts[0] for path in (*self.files, *sources)}
-        left.add_others(self.root, tops)
+        entries = sorted(
+            f"{name}/" if (self.root / name).is_dir() else name for name in os.listdir(self.root)
+        )
+        return f"{self.root} ({several(entries) or 'nothing'})"

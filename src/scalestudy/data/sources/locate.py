@@ -1,155 +1,101 @@
-"""Find the reader for the `source` of a study file, and cut its images: stacks into pages, or into tiles."""
+"""Find the reader for the `source` of a study file, and cut its images into tiles."""
 
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import platformdirs
 
 from scalestudy.config.formula import suggestion
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.images.tiles import Tiling, cut, cut_mask, tiles_of
+from scalestudy.data.images.tiles import Tile, Tiling, cut, cut_mask, overlap_of, tiles_of
 from scalestudy.data.samples import IGNORE, Kind, Sample, Size
 from scalestudy.data.sources import SOURCES, named_source
-from scalestudy.data.sources.labels import SUFFIXES as TABLES
+from scalestudy.data.sources.labels import TABLES
 from scalestudy.data.sources.source import Contents, Source, SourceFindings, findings_of
 from scalestudy.util.errors import UserError
 
 
-def cut_source(source: Source, data: DataSettings) -> Source:
-    """Return the source, wrapped in `Cut` if [data] asks for tiles or for pages as samples.
-
-    Raises:
-        UserError: If this source cannot be cut in that way.
-    """
-    tile = data.tile
-    if source.kind == "custom" and (tile is not None or data.stack is not None):
-        raise UserError(
-            "samples of read(data), which are not cut",
-            "`tile`" if tile is not None else "`stack`",
-            "Remove the key under [data], and cut in read(data).",
-        )
-    if tile is None:
-        return source if data.stack != "samples" else Cut(source, None)
-    overlap = data.overlap if data.overlap is not None else min(tile) // 8
-    for refused, expected, received, action in (
-        (
-            data.image_size is not None,
-            "a tile, which cuts images, or an image_size, which scales them",
-            "`tile` and `image_size` under [data]",
-            "Remove one of the two.",
-        ),
-        (
-            source.kind != "masks",
-            "images with masks, of which each pixel has a class, to cut into tiles",
-            f"{source.identity}, whose images have one class each",
-            "Give an `image_size` instead of `tile`.",
-        ),
-        (
-            overlap >= min(tile),
-            "an overlap smaller than a tile",
-            f"overlap = {overlap} of tiles of {tile[0]} x {tile[1]} pixels",
-            "Choose a smaller overlap or larger tiles.",
-        ),
-    ):
-        if refused:
-            raise UserError(expected, received, action)
-    return Cut(source, (tile, overlap))
-
-
 class Cut:
-    """The samples of a source, cut.
+    """The images with masks of a source, cut into tiles.
 
     Args:
-        source: Source of whole images [H, W, C], or [pages, H, W, C] if its contents have `pages`.
-        tile: Height and width of a tile, and the overlap; None cuts only stacks into pages.
+        source: Source of whole images.
+        tile: Height and width of a tile.
     """
 
-    def __init__(self, source: Source, tile: tuple[Size, int] | None) -> None:
+    def __init__(self, source: Source, tile: Size) -> None:
         self.kind: Kind = source.kind
         self.label, self.identity, self.fingerprint = source.label, source.identity, source.fingerprint
         self.class_names = source.class_names
-        self._source, self._tile = source, tile
-        self._images: list[tuple[Size, int]] = []
+        self._source, self._tile, self._overlap = source, tile, overlap_of(tile)
+        self._counts: list[int] = []
 
     def contents(self) -> Contents:
         whole = self._source.contents()
         sizes = whole.sizes or [whole.input_shape[:2]] * whole.count
-        self._images = list(zip(sizes, whole.pages or [1] * whole.count, strict=True))
-        parts = [len(self._layout(size)) * pages for size, pages in self._images]
-        starts = [0, *np.cumsum(parts).tolist()]
         names = whole.names or [str(row) for row in range(whole.count)]
-        of_pages = [
-            (f"{name}, page {page + 1}" if pages > 1 else name, size)
-            for name, (size, pages) in zip(names, self._images, strict=True)
-            for page in range(pages)
-        ]
-        changed: dict[str, Any] = {}
-        if self._tile is not None:
-            tile, overlap = self._tile
-            changed = {
-                "input_shape": (*tile, whole.input_shape[2]),
-                "ignore": IGNORE,
-                "tiling": Tiling(tile, overlap, tuple(of_pages)),
-            }
+        tiling = Tiling(self._tile, self._overlap, tuple(zip(names, sizes, strict=True)))
+        self._counts = [len(self._tiles(size)) for size in sizes]
+        starts = [0, *np.cumsum(self._counts).tolist()]
         return replace(
             whole,
             count=starts[-1],
-            names=[
-                name if tile is None else f"{name} at {tile.top}, {tile.left}"
-                for name, size in of_pages
-                for tile in self._layout(size)
-            ],
-            groups=np.repeat(np.array(whole.groups or names, object), parts).tolist(),
+            names=[f"{name} at {tile.top}, {tile.left}" for name, _, tile in tiling.rows()],
+            groups=np.repeat(np.array(whole.groups or names, object), self._counts).tolist(),
             given={split: (starts[start], starts[stop]) for split, (start, stop) in whole.given.items()},
-            **changed,
+            input_shape=(*self._tile, whole.input_shape[2]),
+            ignore=IGNORE,
+            tiling=tiling,
         )
 
     def rows(self) -> Iterator[Sample]:
-        for image, target in self._source.rows():
-            stacked = isinstance(target, np.ndarray) and target.ndim == 3
-            for number, page in enumerate(image if image.ndim == 4 else image[None]):
-                of_page: Any = target[number] if stacked else target  # type: ignore[index]
-                if self._tile is None:
-                    yield page, of_page
-                    continue
-                for tile in self._layout(page.shape[:2]):
-                    yield cut(page, tile, self._tile[0]), cut_mask(of_page, tile, self._tile[0])
+        for image, mask in self._source.rows():
+            assert isinstance(mask, np.ndarray)
+            for tile in self._tiles(image.shape[:2]):
+                yield cut(image, tile, self._tile), cut_mask(mask, tile, self._tile)
 
     def findings(self) -> SourceFindings:
         findings = findings_of(self._source)
-        sentences = list(findings.remarks)
-        pages = [pages for _, pages in self._images if pages > 1]
-        if pages:
-            sentences.append(f"{sum(pages)} pages of {len(pages)} stacks are samples, each stack one group")
-        if self._tile is not None:
-            (height, width), overlap = self._tile
-            tiles = sum(len(self._layout(size)) * pages for size, pages in self._images)
-            images = sum(pages for _, pages in self._images)
-            sentences.append(
-                f"{images} images cut into {tiles} tiles of {height} x {width} pixels that overlap by "
-                f"{overlap} at least; the tiles of an image are one group"
-            )
-        return replace(findings, remarks=tuple(sentences))
+        remark = (
+            f"{len(self._counts)} images cut into {sum(self._counts)} tiles of {self._tile[0]} x "
+            f"{self._tile[1]} pixels that overlap by {self._overlap} at least; the tiles of an image are one "
+            "group"
+        )
+        return replace(findings, remarks=(*findings.remarks, remark))
 
-    def _layout(self, size: Size) -> list[Any]:
-        """Return the tiles of an image; [None] if it stays whole."""
-        return tiles_of(size, *self._tile) if self._tile is not None else [None]
+    def _tiles(self, size: Size) -> list[Tile]:
+        return tiles_of(size, self._tile, self._overlap)
 
 
 def find_source(data: DataSettings, *, base: Path) -> Source:
     """Open the source of `data`: a named source, a folder or a file. No image is read.
 
-    Images are cut if `data` asks for tiles or for the pages of stacks.
+    Images are cut if `data` asks for tiles.
 
     Raises:
-        UserError: If the path does not exist or contains no readable data.
+        UserError: If the path does not exist or contains no readable data, or if it cannot be cut.
     """
-    return cut_source(_whole_source(data, base), data)
+    source = _whole_source(data, base)
+    if data.tile is None:
+        return source
+    if source.kind != "masks":
+        raise UserError(
+            "images with masks, of which each pixel has a class, to cut into tiles",
+            f"{source.identity}, whose samples have no masks, or are read by `read(data)`",
+            "Give an `image_size` instead of `tile`, or cut in `read(data)`.",
+        )
+    if data.image_size is not None:
+        raise UserError(
+            "a tile, which cuts images, or an image_size, which scales them",
+            "`tile` and `image_size` under [data]",
+            "Remove one of the two.",
+        )
+    return Cut(source, data.tile)
 
 
 def find_whole(data: DataSettings, *, base: Path) -> Source:
@@ -241,16 +187,15 @@ def open_path(path: Path, data: DataSettings) -> Source:
     folder = path.is_dir()
     if folder or path.suffix.lower() in TABLES:
         from scalestudy.data.sources.folders import ImageFolder
-        from scalestudy.data.sources.layouts import list_folder, list_table
+        from scalestudy.data.sources.layouts import list_samples
 
-        listing = list_folder(path, data) if folder else list_table(path, data)
-        return ImageFolder(path if folder else path.parent, data, listing)
+        return ImageFolder(path if folder else path.parent, data, list_samples(path, data))
     if path.suffix.lower() == ".npz" and path.is_file():
         from scalestudy.data.sources.arrays import Npz
 
         return Npz(path, data)
     raise UserError(
-        "a folder of images, an .npz file, or a table of images (.csv, .tsv, .jsonl)",
+        "a folder of images, an .npz file, or a table of images (.csv, .tsv)",
         f"the file {path}" if path.is_file() else f"{path}, which is no regular file",
         "Name the folder of the images, or save the arrays with numpy.savez_compressed.",
     )

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.images.decode import DamagedFile
 from scalestudy.data.samples import Kind, Ranges, Sample, Size
 from scalestudy.data.sources.files import LeftOut
 from scalestudy.util.errors import UserError
@@ -35,7 +33,6 @@ class Contents:
         names: Names of the rows, for files their paths relative to the source's `identity`; or None.
         groups: Group of each row (tiles of an image, images of a patient), which a split keeps together.
         sizes: Height and width of each image.
-        pages: Number of pages of each row, if rows are yet to be cut (`locate.Cut`).
     """
 
     count: int
@@ -47,7 +44,6 @@ class Contents:
     ignore: int | None = None
     groups: list[str] | None = None
     sizes: list[Size] | None = None
-    pages: list[int] | None = None
     tiling: "Tiling | None" = None
     formats: str | None = None
     size_counts: "list[tuple[Size, int, str]] | None" = None
@@ -59,13 +55,11 @@ class SourceFindings:
 
     Attributes:
         left_out: Files that are skipped.
-        damaged: Damaged files, which are skipped.
         understood: How the layout was interpreted, in words; may be empty.
         remarks: Sentences about the processing of images that a user should know.
     """
 
     left_out: tuple[LeftOut, ...] = ()
-    damaged: tuple[DamagedFile, ...] = ()
     understood: str = ""
     remarks: tuple[str, ...] = ()
 
@@ -141,21 +135,7 @@ def require_classes(names: list[str], where: str) -> None:
         raise UserError("samples of at least 2 classes", received, "Add samples of another class.")
 
 
-def refuse_alike(names: Iterable[str], where: str) -> None:
-    """Refuse classes whose names look the same, since they are one to people."""
-    seen: dict[str, str] = {}
-    for name in names:
-        letters = unicodedata.normalize("NFC", name)
-        shown = " ".join("".join(each for each in letters if unicodedata.category(each) != "Cf").split())
-        if (other := seen.setdefault(shown, name)) != name:
-            raise UserError(
-                "classes whose names differ in more than spaces and the form of their letters",
-                f"{other!a} and {name!a} in {where}",
-                "Give them one name, or names that look different.",
-            )
-
-
-COLUMNS = ("file_column", "label_column", "mask_column", "split_column", "group_column")
+COLUMNS = ("file_column", "label_column")
 """Keys of [data] for tables."""
 OF_FILES = ("images", "masks", "label_pattern", "group_pattern", "colours", "value_range", *COLUMNS)
 """Keys of [data] for images in files."""

@@ -33,7 +33,7 @@ from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, write_head
 from scalestudy.hardware.own_process import memory_limit
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import sync_folder, write_atomically
+from scalestudy.util.files import sync_folder
 from scalestudy.util.locks import take
 
 
@@ -128,10 +128,6 @@ def _unwritable(expected: str, folder: Path, error: OSError) -> UserError:
     return UserError(expected, received, "Free some space there, or set another `cache` under [data].")
 
 
-DAMAGED_FILES = "damaged.txt"
-"""File of a prepared set that lists all damaged files; meta.json has the first of each kind of damage."""
-
-
 def write_set(
     source: Source, contents: Contents, folder: Path, on_progress: OnProgress | None = None
 ) -> None:
@@ -183,9 +179,6 @@ def write_set(
             "Correct the source.",
         )
     findings = findings_of(source)
-    damaged = sorted(f"{file.reason}\t{file.received}\n" for file in findings.damaged)
-    if damaged:
-        write_atomically(folder / DAMAGED_FILES, "".join(damaged))
     Prepared(
         path=folder,
         source=source.identity,
@@ -197,7 +190,7 @@ def write_set(
         understood=findings.understood,
         arrays=digests,
         bytes={name: (folder / name).stat().st_size for name in digests},
-        **vars(contents) | {"ignore": ignore},  # `sizes` and `pages` are ignored
+        **vars(contents) | {"ignore": ignore},  # `sizes` are ignored
     ).write()
 
 
@@ -219,7 +212,7 @@ _HOLDS = {
 }
 AT_WORK = 12
 """Maximum number of samples in memory while a set is prepared."""
-_NO_CONTENT = {"source", "read", "image_size", "seed", "cache", "validation", "folds", "fold"}
+_NO_CONTENT = {"source", "read", "image_size", "seed", "cache", "validation"}
 """Keys of [data] that are part of the source's identity, or do not change the stored data."""
 
 

@@ -13,9 +13,9 @@ from PIL import Image
 
 from scalestudy.data.images.decode import read_pixels
 from scalestudy.data.images.form import Form, Way, covering, fit_size, resize_image
-from scalestudy.data.images.tiles import Tile, cut, stitch, tiles_of
+from scalestudy.data.images.tiles import Tile, cut, overlap_of, stitch, tiles_of
 from scalestudy.data.samples import Size
-from scalestudy.data.sources.files import READ_SUFFIXES, is_system
+from scalestudy.data.sources.files import READ_SUFFIXES, is_system_name
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.records import Record
 from scalestudy.training.reading import in_channels
@@ -55,8 +55,7 @@ def files_of(arguments: Sequence[str]) -> list[ImageItem]:
             inside = [
                 (file, name)
                 for file, name in below
-                if name.suffix.lower() in READ_SUFFIXES
-                and not any(is_system(Path(part)) for part in name.parts)
+                if name.suffix.lower() in READ_SUFFIXES and not any(map(is_system_name, name.parts))
             ]
         if not inside:
             raise UserError(
@@ -103,10 +102,8 @@ def read_for(path: Path, record: ModelRecord) -> Read:
         UserError: If the file is damaged, or its values are not comparable with those in training.
     """
     channels, value_range = record.input_shape[2], record.data.get("value_range")
-    pages = read_pixels(path, record.data.get("stack")).values
-    if len(pages) > 1:
-        raise UserError("one image in a file", f"{path} with {len(pages)}", "Save each page to its own file.")
-    present = pages[0].shape[2]
+    pixels = read_pixels(path)
+    present = pixels.shape[2]
     if present != channels and {present, channels} != {1, 3}:
         raise UserError(
             f"images of {channels} channels, as in training", f"{path} with {present}", "Convert the image."
@@ -114,7 +111,7 @@ def read_for(path: Path, record: ModelRecord) -> Read:
     changes = ["colour, read as grey"] * (present > channels) + ["grey, read as colour"] * (
         present < channels
     )
-    pixels = in_channels(pages, channels)[0]
+    pixels = in_channels(pixels[None], channels)[0]
     if value_range and record.dtype == "float32":
         form = Form(channels, np.dtype(np.float32), tuple(value_range))
         return Read(form.of(pixels, str(path)), record.scale, tuple(changes))
@@ -215,10 +212,9 @@ def placing(size: Size, record: ModelRecord) -> Placing:
     image keeps its scale: a larger image is cut into tiles, and a smaller one is padded.
     """
     data = record.data
-    tile, overlap = data.get("tile"), data.get("overlap")
+    tile = data.get("tile")
     if record.kind == "masks" and size != record.size and (tile or not data.get("image_size")):
-        shared = min(record.size) // (8 if tile else 4) if overlap is None else overlap
-        return Tiled(size, record.size, shared)
+        return Tiled(size, record.size, overlap_of(record.size) if tile else min(record.size) // 4)
     return Whole(size, record.size, data.get("fit", "pad"))
 
 
