@@ -58,9 +58,9 @@ def test_a_dry_run_tells_it_writes_nothing_and_refuses_what_a_run_would_refuse(s
     assert list(dry_run(request_of(study), listener=ear))
     assert ear.notes == LEFT_OUT
     assert {entry.name for entry in study.parent.iterdir()} == {"set", "study.toml"}
-    (study.parent / "set" / "a" / "more").mkdir()
-    (study.parent / "set" / "stray.png").rename(study.parent / "set" / "a" / "more" / "0.png")
-    with pytest.raises(UserError, match=r"set/a/more/ \(1\)"):
+    (study.parent / "set" / "images").mkdir()
+    (study.parent / "set" / "stray.png").rename(study.parent / "set" / "images" / "0.png")
+    with pytest.raises(UserError, match="a folder with images/ and masks/"):
         list(dry_run(request_of(study)))
 
 

@@ -52,7 +52,6 @@ def _data() -> str:
     inspection = Inspection(
         source="<script>alert(1)</script>",
         kind="masks",
-        basis="all 12 samples",
         facts={"Type": "images"},
         count=12,
         splits={"train": 9, "validation": 3},
