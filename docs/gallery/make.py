@@ -1,15 +1,13 @@
 """Make the pictures of the gallery from finished studies: `python docs/gallery/make.py studies/`.
 
-The folder holds the results of `nuclei.toml` and `flowers.toml`, the first with a diagnosis. Pictures of
-missing studies stay as they are; the published table comes with the package and needs no run.
+The folder holds the results of `nuclei.toml` and `flowers.toml`. Pictures of missing studies stay as they
+are; the published table comes with the package and needs no run.
 """
 
 import sys
 from pathlib import Path
 
 from scalestudy.analysis.findings import Findings, read_study
-from scalestudy.features.diagnose.decomposition import diagnoses
-from scalestudy.features.diagnose.diagnosis_section import waterfall
 from scalestudy.features.imported.gather import NAME, published_findings
 from scalestudy.features.proposal.facts import RequestOptions
 from scalestudy.features.proposal.proposal_page import propose
@@ -30,12 +28,10 @@ def picture(study: str, figure: Figure) -> None:
 
 
 def of_study(name: str, findings: Findings) -> None:
-    """Write the figures of a study, and of its diagnosis if there is one."""
+    """Write the figures of a study."""
     for figure in figures(findings):
         if figure.name in SHOWN[name]:
             picture(name, figure)
-    for diagnosis in diagnoses(findings.folder)[:1] if findings.folder else ():
-        picture(name, waterfall(diagnosis))
 
 
 def of_others() -> None:

@@ -1,6 +1,5 @@
 """The live view of synthetic studies as they change, and in a real terminal."""
 
-import math
 import os
 import pty
 import select
@@ -14,9 +13,9 @@ from rich.console import Console
 from scalestudy.cli.points_table import overview_table
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
-from scalestudy.features.watch import last_line, picture, sparkline
+from scalestudy.features.watch import last_line, picture
 from scalestudy.launch.study_status import study_status
-from scalestudy.store.records import EpochRecord, Progress
+from scalestudy.store.records import Progress
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from synthetic_result import result_of
@@ -31,19 +30,6 @@ def folder(write_study) -> StudyFolder:
     loaded = load_study(study)
     points = expand(loaded, gpus=0, cores=8)
     return StudyFolder.create_or_open(study.parent / "studies" / "study", loaded, points, TEXT)
-
-
-def epoch(number: int) -> EpochRecord:
-    return EpochRecord(
-        epoch=number,
-        steps=2,
-        samples=16,
-        learning_rate=0.1,
-        loss=1.0 / number,
-        train_seconds=1.0,
-        input_seconds=0.0,
-        elapsed_training_seconds=float(number),
-    )
 
 
 def progress(**changes: object) -> Progress:
@@ -63,14 +49,12 @@ def start(folder: StudyFolder, place: int = 0) -> RunFolder:
     return run
 
 
-def test_a_run_under_way_shows_its_epoch_rate_quality_losses_utilisation_and_time_left(folder):
+def test_a_run_under_way_shows_its_epoch_rate_quality_utilisation_and_time_left(folder):
     run = start(folder)
     run.write_progress(progress(cpu_percent=96.0, gpu_percent=41.0))
-    for number in (1, 2):
-        run.append_epoch(epoch(number))
     run.log(0).write_text("first\nepoch 1 \x1b[31mdone\n")
     text = shown(folder)
-    for part in ("3/4", "1,234", "0.8125", "1:30 min", "loss 1 █▁ 0.5, CPU 96 %, GPU 41 %", "done"):
+    for part in ("3/4", "1,234", "0.8125", "1:30 min", "CPU 96 %, GPU 41 %", "done"):
         assert part in text
     assert "\x1b" not in text
 
@@ -136,10 +120,3 @@ class Seen:
                 self.text += os.read(self.terminal, 65536).decode(errors="replace")
             except OSError:
                 raise AssertionError(f"it ended without {part!r}: {self.text[-2000:]!r}") from None
-
-
-def test_a_sparkline_is_high_where_values_are_and_holds_all_of_them():
-    assert sparkline([0, 1, 2, 3, 4, 5, 6, 7], 8) == "▁▂▃▄▅▆▇█"
-    assert sparkline([7.0] * 100 + [0.0] * 100, 2) == "█▁"
-    assert sparkline([1.0, math.nan, 2.0], 5) == "▁ █"
-    assert sparkline([], 5) == sparkline([math.nan], 5) == ""

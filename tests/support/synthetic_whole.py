@@ -37,11 +37,9 @@ def statement_page() -> Document:
 
 
 def comparison_page() -> Document:
-    """Three studies, one with a different setting and slower."""
+    """Two studies, one with a different setting and slower."""
     from scalestudy.features.compare.comparison import compare
     from scalestudy.features.compare.comparison_page import compare_document
     from sides import two_counts
 
-    return compare_document(
-        compare([two_counts("old"), two_counts("new_<b>", 0.8, **{"train.xla": True}), two_counts("third")])
-    )
+    return compare_document(compare(two_counts("old"), two_counts("new_<b>", 0.8, **{"train.xla": True})))

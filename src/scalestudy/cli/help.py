@@ -51,7 +51,7 @@ scalestudy recipe study.toml --workers 8,14  # on one device, with virtual worke
 scalestudy recipe study.toml --dry-run       # how much it trains
 scalestudy proposal --list                   # list the review panels
 scalestudy proposal --panel csc --out proposal.md
-scalestudy compare here=studies/unet there=/scratch/unet --out sites.html
+scalestudy compare studies/unet /scratch/unet --out sites.html
 scalestudy compare theirs.json studies/unet  # a file of `report --share`
 scalestudy launch -n 4 train.py --epochs 10
 scalestudy launch -n 2 --dry-run train.py

@@ -153,10 +153,8 @@ def open_study(given: Path | None) -> "StudyFolder":
     return StudyFolder.open(folder)
 
 
-def newest_study(*, besides: Path | None = None) -> Path:
+def newest_study() -> Path:
     """The results folder to use if none is named: the working folder, or the newest study in it.
-
-    `besides` is a study file or a results folder to exclude.
 
     Raises:
         UserError: There is none.
@@ -164,22 +162,14 @@ def newest_study(*, besides: Path | None = None) -> Path:
     from scalestudy.store.study_folder import is_of_another_program
 
     here = Path()
-    if besides is not None and besides.suffix == ".toml":
-        besides = open_study(besides).path
-    elif besides is None and (here / "study.json").is_file():
+    if (here / "study.json").is_file():
         return here
-    records = [*here.glob("studies/*/study.json"), *here.glob("*/study.json"), here / "study.json"]
-    known = [
-        record
-        for record in records
-        if record.is_file()
-        and not (besides and record.parent.resolve() == besides.resolve())
-        and not is_of_another_program(record)
-    ]
+    records = [*here.glob("studies/*/study.json"), *here.glob("*/study.json")]
+    known = [record for record in records if record.is_file() and not is_of_another_program(record)]
     if not known:
         raise UserError(
-            "two or more studies" if besides else "a study in this folder, or the name of one",
-            f"no {'other ' * (besides is not None)}studies/*/study.json here",
+            "a study in this folder, or the name of one",
+            "no studies/*/study.json here",
             "Name a study file or a results folder, or run a study first.",
         )
     return max(known, key=lambda record: record.stat().st_mtime).parent

@@ -72,9 +72,7 @@ def status(
     every: Annotated[bool, option("One line for each point, however many.", name="--all")] = False,
     live: Annotated[
         bool,
-        option(
-            "Refresh until the study ends; in a terminal also show losses, cost and time left.", name="--live"
-        ),
+        option("Refresh until the study ends; in a terminal also show cost and time left.", name="--live"),
     ] = False,
     interval: Annotated[
         float, option("Minimum seconds between refreshes of --live.", "SECONDS", min=0.1)

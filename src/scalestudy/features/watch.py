@@ -1,9 +1,7 @@
 """Live view of a study in the terminal, for `scalestudy status --live`."""
 
 import time
-from collections.abc import Callable, Sequence
-from itertools import pairwise
-from math import isfinite
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -11,7 +9,6 @@ from rich.live import Live
 from rich.text import Text
 
 from scalestudy.analysis.remaining import Remaining, begun, remaining
-from scalestudy.analysis.runs import read_epochs
 from scalestudy.app.follow import SHARE
 from scalestudy.launch.failures import log_files
 from scalestudy.launch.launcher import Overview, PointStatus, launcher_of
@@ -22,13 +19,11 @@ from scalestudy.util import units
 from scalestudy.util.errors import printable
 
 MOST_RUNS = 4
-"""Maximum number of running points shown with their loss and last log line."""
+"""Maximum number of running points shown with their utilisation and last log line."""
 CLOCK_FROM = 1800
 """If at least this many seconds remain, the time of day of the end is shown too."""
-SPARKLINE = 32
 LOG_TAIL = 2**12
 """Bytes read from the end of a log to find its last line."""
-BLOCKS = "▁▂▃▄▅▆▇█"
 Table = Callable[[Overview, int], RenderableType]
 """Builds the table of all points, in the given number of lines."""
 
@@ -93,11 +88,9 @@ def remaining_text(left: Remaining, *, moving: bool) -> str:
 
 
 def _details(status: PointStatus) -> list[Text]:
-    """Return two lines for a running point: its losses and utilisation, and the last line of its log."""
+    """Return two lines for a running point: its utilisation, and the last line of its log."""
     assert status.run is not None
-    losses = read_epochs(status.run.path)[0].column("loss")
     parts = [status.point.why] if status.point.why else []
-    parts += [f"loss {losses[0]:.3g} {sparkline(losses, SPARKLINE)} {losses[-1]:.3g}"] if losses else []
     if status.progress:
         used = {"CPU": status.progress.cpu_percent, "GPU": status.progress.gpu_percent}
         parts += [f"{name} {value:.0f} %" for name, value in used.items() if value is not None]
@@ -117,18 +110,3 @@ def last_line(run: RunFolder) -> str:
         if words := [line for line in lines if line.strip()]:
             return prefix + words[-1]
     return ""
-
-
-def sparkline(values: Sequence[float], width: int) -> str:
-    """Draw values as at most `width` blocks, each the mean of its part; non-finite values are gaps."""
-    if len(values) > width:
-        edges = [index * len(values) // width for index in range(width + 1)]
-        values = [sum(values[first:last]) / (last - first) for first, last in pairwise(edges)]
-    finite = [value for value in values if isfinite(value)]
-    if not finite:
-        return ""
-    low, span = min(finite), (max(finite) - min(finite)) or 1.0
-    return "".join(
-        BLOCKS[round((value - low) / span * (len(BLOCKS) - 1))] if isfinite(value) else " "
-        for value in values
-    )

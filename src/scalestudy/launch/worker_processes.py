@@ -116,16 +116,10 @@ class ProcessGroup:
         """Return rank and exit code (negative: a signal) of the process that failed first, or None."""
         return next(((rank, code) for rank, code in self.ends().items() if code != 0), None)
 
-    def wait(
-        self, poll: float = POLL, meanwhile: Callable[[], object] = lambda: None
-    ) -> tuple[int, int] | None:
-        """Wait until all processes have ended or one has failed; return `first_failure`.
-
-        They are checked every `poll` seconds, and `meanwhile` is called between two checks.
-        """
+    def wait(self) -> tuple[int, int] | None:
+        """Wait until all processes have ended or one has failed; return `first_failure`."""
         while self.running() and self.first_failure() is None:
-            time.sleep(poll)
-            meanwhile()
+            time.sleep(POLL)
         return self.first_failure()
 
 

@@ -7,14 +7,11 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.features.diagnose.decomposition import diagnoses, write_diagnosis
 from scalestudy.features.diagnose.diagnosis_section import (
     StoredDiagnosis,
-    bars,
     diagnosis_section,
     render,
     stored_diagnosis,
     suggestions,
-    waterfall,
 )
-from scalestudy.report.figure import Picture
 from scalestudy.report.formats import sections
 from scalestudy.store.study_folder import StudyFolder
 from synthetic import run, summarise
@@ -123,24 +120,6 @@ def test_json_holds_the_record_with_its_schema_and_the_advice():
     assert total == pytest.approx(1 - table["efficiency"]["value"])
     assert table["advice"][0]["setting"]
     assert table["advice"][0]["sentence"].startswith(table["advice"][0]["part"])
-
-
-def test_bars_lead_from_the_ideal_to_the_efficiency_without_a_gap():
-    found = bars(made())
-    names = ["Ideal", "Input", "Exchange", "Imbalance", "Contention", "Fixed cost", "Rest", "E(2)"]
-    assert [bar["label"] for bar in found] == names
-    at = 100.0
-    for bar in found[1:-1]:
-        assert (bar["end"] if bar["kind"] == "lost" else bar["start"]) == pytest.approx(at)
-        at = bar["start"] if bar["kind"] == "lost" else bar["end"]
-    assert at == pytest.approx(found[-1]["end"]) == pytest.approx(50.0)
-    assert Picture(waterfall(made([WHOLE, replace(WHOLE, whole=0.11)]))).svg.count("E(2)") >= 1
-
-
-def test_a_part_that_gains_has_a_colour_of_its_own():
-    found = bars(made([replace(WHOLE, without_exchange=0.09)]))
-    exchange = next(bar for bar in found if bar["label"] == "Exchange")
-    assert exchange["kind"] == "gained" and exchange["end"] - exchange["start"] == pytest.approx(10)
 
 
 def test_times_that_do_not_count_advise_nothing():

@@ -129,7 +129,7 @@ def test_an_ablation_that_fails_is_named_with_its_log(commands, tmp_path):
 def test_workers_apart_have_the_ranks_cores_and_only_the_first_measures_alone(
     commands, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(rounds, "_join", lambda place, folder, ablation, on_blocks: ())
+    monkeypatch.setattr(rounds, "_join", lambda place, folder, ablation: ())
     with pytest.raises(RunError, match="worker-"):
         rounds.measure_rounds(point(), tmp_path, Listener(), rounds=1, seconds=0.3)
     first, second = (
@@ -144,23 +144,15 @@ def test_workers_apart_have_the_ranks_cores_and_only_the_first_measures_alone(
     assert len(commands[0].cpus) == len(commands[1].cpus) == 1
 
 
-def test_progress_counts_blocks_and_each_round_but_the_last_says_how_long_the_others_take(
+def test_each_ablation_is_progress_and_each_round_but_the_last_says_how_long_the_others_take(
     commands, tmp_path, monkeypatch
 ):
-    def joined(place, folder, ablation, on_blocks):
-        on_blocks(9)
-        return ()
-
-    def apart(place, folder, ablation, on_blocks):
-        on_blocks(12)
-        return ()
-
-    monkeypatch.setattr(rounds, "_join", joined)
-    monkeypatch.setattr(rounds, "_apart", apart)
+    for name in ("_join", "_apart"):
+        monkeypatch.setattr(rounds, name, lambda place, folder, ablation: ())
     listener = Ear()
     assert len(rounds.measure_rounds(point(), tmp_path, listener, rounds=3, seconds=0.3)) == 3
-    assert listener.amounts == [9, 21, 33, 42, 51, 63]
-    assert listener.total == 63
+    assert listener.amounts == [1, 2, 3, 4, 5, 6]
+    assert listener.total == 6
     assert len(listener.notes) == 2
 
 
@@ -175,7 +167,7 @@ def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(begun_study, m
     assert [rank.rank for rank in found.ranks] == [0, 1]
     assert found.input.value > 0.2
     assert suggestions(found) == []
-    assert max(listener.amounts) == listener.total == 21
+    assert max(listener.amounts) == listener.total == 2
     assert diagnoses(folder.path) == [found]
     (section,) = [section for section in sections(read_study(folder)) if section.name == "diagnosis"]
     assert "changed since" not in section.blocks[0].text

@@ -1,4 +1,4 @@
-"""Compare studies with the first one: what differs, by how much, and whether by more than chance."""
+"""Compare a study with a reference: what differs, by how much, and whether by more than chance."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,25 +44,25 @@ class Side:
         return bool(runs) and not oversubscription(runs) and not is_virtual(runs)
 
 
-def unlike(
-    sides: Sequence[Side], values: Sequence[Mapping[str, Any] | None]
-) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the names whose values differ, each with its value on every side; "" if unknown.
-
-    Sides whose values are None, or that withhold a name, are not compared.
-    """
-    found = []
-    for name in dict.fromkeys(name for side in values for name in side or ()):
-        texts = tuple("" if not side or side.get(name) is None else str(side[name]) for side in values)
-        told = zip(sides, values, texts, strict=True)
-        if len({text for side, known, text in told if known is not None and name not in side.withheld}) > 1:
-            found.append((name, texts))
-    return found
+Difference = tuple[str, str, str]
+"""A name, and its value in the reference and in the other study; "" if unknown."""
 
 
-def differences(sides: Sequence[Side]) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the keys whose settings differ, each with its value on every side; "" if unknown."""
-    return unlike(sides, [side.asked or None for side in sides])
+def unlike(first: Side, second: Side, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Difference]:
+    """Return the names whose values differ and that no side withholds; none if one side knows no values."""
+    withheld = first.withheld | second.withheld
+    names = dict.fromkeys((*ours, *theirs)) if ours and theirs else ()
+    texts = [(name, _said(ours, name), _said(theirs, name)) for name in names if name not in withheld]
+    return [(name, before, after) for name, before, after in texts if before != after]
+
+
+def _said(values: Mapping[str, Any], name: str) -> str:
+    return "" if values.get(name) is None else str(values[name])
+
+
+def differences(first: Side, second: Side) -> list[Difference]:
+    """Return the keys whose settings differ."""
+    return unlike(first, second, first.asked, second.asked)
 
 
 _ONLY_SPEED = ("launch.", "train.steps_per_call", "data.cache", "data.source")
@@ -82,7 +82,7 @@ def unpaired_because(first: Side, second: Side) -> str | None:
         return f"not known of both are {', '.join(withheld)}"
     unlike = [
         key
-        for key, _ in differences((first, second))
+        for key, *_ in differences(first, second)
         if not key.startswith(_ONLY_SPEED) and key.startswith(("task", "data.", "train."))
     ]
     return f"not alike are {', '.join(unlike)}" if unlike else None
@@ -99,11 +99,9 @@ class Compared:
     Attributes:
         quantity: "rate" (samples per second; epochs per second if only these are known), "training_seconds"
             or "quality".
-        other: Index of the other side; side 0 is the reference.
         values: Values on the reference and on the other side.
         change: Ratio of the other to the reference (quality: the difference), with its 95 % interval.
         why_not: Why the values are not compared; "" if they are.
-        notes: Other differences that do not prevent the comparison.
         chance: P value, assuming no difference; None for single runs.
         corrected: `chance`, corrected for the number of comparisons (Holm).
         paired: Whether runs with equal seeds were paired.
@@ -111,11 +109,9 @@ class Compared:
 
     key: Key
     quantity: Quantity
-    other: int
     values: tuple[Estimate, Estimate]
     change: Estimate = NOTHING
     why_not: str = ""
-    notes: tuple[str, ...] = ()
     chance: float | None = None
     corrected: float | None = None
     paired: bool = False
@@ -126,26 +122,22 @@ class Compared:
         return self.corrected is not None and self.corrected < SIGNIFICANT
 
 
-def compare_rows(sides: Sequence[Side]) -> list[Compared]:
-    """Compare every quantity of every row that the first side shares with another; correct all P values."""
+def compare_rows(first: Side, second: Side) -> list[Compared]:
+    """Compare every quantity of every row that both sides have; correct all P values."""
     rows = []
-    for other in range(1, len(sides)):
-        first, second = sides[0], sides[other]
-        shared = [key for key in first.findings.measures.groups if second.runs(key)]
-        for quantity in QUANTITIES:
-            measure, paired = _together(first, second, quantity)
-            rows += [_row(key, quantity, other, first, second, measure, paired) for key in shared]
+    shared = [key for key in first.findings.measures.groups if second.runs(key)]
+    for quantity in QUANTITIES:
+        measure, paired = _together(first, second, quantity)
+        rows += [_row(key, quantity, first, second, measure, paired) for key in shared]
     corrected = holm({i: row.chance for i, row in enumerate(rows) if row.chance is not None})
     return [replace(row, corrected=corrected.get(i)) for i, row in enumerate(rows)]
 
 
-def _row(
-    key: Key, quantity: Quantity, other: int, first: Side, second: Side, measure: Measure, paired: bool
-) -> Compared:
+def _row(key: Key, quantity: Quantity, first: Side, second: Side, measure: Measure, paired: bool) -> Compared:
     ours, theirs = _tag(0, key), _tag(1, key)
     known = measure.values[ours], measure.values[theirs]
     before, after = (measure.mean(side) if measure.values[side] else NOTHING for side in (ours, theirs))
-    made = Compared(key, quantity, other, (before, after))
+    made = Compared(key, quantity, (before, after))
     why_not = _obstacle(key, quantity, first, second) or ("" if all(known) else "not known of both")
     if why_not:
         return replace(made, why_not=why_not)
@@ -156,7 +148,6 @@ def _row(
         made,
         change=change,
         why_not="" if change.value is not None else "a value is not a finite positive number",
-        notes=_notes(first.runs(key), second.runs(key)),
         chance=contrast.p_value if contrast is not None else None,
         paired=pairs and quantity == "quality",
     )
@@ -222,16 +213,6 @@ def _obstacle(key: Key, quantity: Quantity, first: Side, second: Side) -> str:
     return next(filter(None, (_unlike(name, value, ours, theirs) for name, value in checks)), "")
 
 
-def _notes(ours: Sequence[Run], theirs: Sequence[Run]) -> tuple[str, ...]:
-    checks: tuple[tuple[str, Callable[[Run], object]], ...] = (
-        ("precision", lambda run: run.result.precision),
-        ("implementation", lambda run: run.result.implementation),
-        ("exchange", lambda run: run.result.communication),
-        ("deterministic", lambda run: run.result.deterministic),
-    )
-    return tuple(filter(None, (_unlike(name, value, ours, theirs) for name, value in checks)))
-
-
 def _unlike(name: str, value: Callable[[Run], object], ours: Sequence[Run], theirs: Sequence[Run]) -> str:
     """Return how a value differs that all runs of each side agree on, or "": "global batch: 16 and 32"."""
     before, after = {value(run) for run in ours}, {value(run) for run in theirs}
@@ -246,43 +227,37 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Studies compared with the first of them.
+    """A study compared with a reference.
 
     Attributes:
-        sides: The studies; the first is the reference.
-        asked: Keys whose settings differ, with the value of each side.
+        first: The reference.
+        second: The other study.
+        asked: Keys whose settings differ, with both values.
         rows: Every quantity of every shared row.
-        alone: Rows of each side that no other side has.
-        unpaired: For each other side, why its qualities are not paired by seed; None if they are.
+        unpaired: Why qualities are not paired by seed; None if they are.
     """
 
-    sides: tuple[Side, ...]
-    asked: tuple[tuple[str, tuple[str, ...]], ...]
+    first: Side
+    second: Side
+    asked: tuple[Difference, ...]
     rows: tuple[Compared, ...]
-    alone: tuple[tuple[Key, ...], ...]
-    unpaired: tuple[str | None, ...]
+    unpaired: str | None
 
 
-def compare(sides: Sequence[Side]) -> Comparison:
-    """Compare studies with the first of them.
+def compare(first: Side, second: Side) -> Comparison:
+    """Compare a study with a reference.
 
     Raises:
-        UserError: The studies train different tasks or models, there are fewer than two, or two have the same
-            name.
+        UserError: The studies train different tasks or models.
     """
-    names = [side.name for side in sides]
-    if len(sides) < 2:
-        raise UserError("at least two studies", str(len(sides)), "Name another study.")
-    if len(set(names)) < len(names):
-        raise UserError("studies with different names", ", ".join(names), "Set names: before=DIR after=DIR.")
-    tasks = [PurePath(str(side.asked["task"])).name for side in sides if "task" in side.asked]
-    if len(set(tasks)) > 1:
+    tasks = {PurePath(str(side.asked["task"])).name for side in (first, second) if "task" in side.asked}
+    if len(tasks) > 1:
         raise UserError(
             "studies of one task",
-            ", ".join(tasks),
+            ", ".join(sorted(tasks)),
             "Compare studies that train the same model on the same data.",
         )
-    rows = tuple(compare_rows(sides))
+    rows = tuple(compare_rows(first, second))
     others = [row for row in rows if row.why_not.startswith("parameters of the model")]
     if rows and len(others) == len(rows):
         raise UserError(
@@ -290,13 +265,4 @@ def compare(sides: Sequence[Side]) -> Comparison:
             f"different {others[0].why_not}",
             "Compare studies that train the same model.",
         )
-    groups = [list(side.findings.measures.groups) for side in sides]
-    return Comparison(
-        sides=tuple(sides),
-        asked=tuple(differences(sides)),
-        rows=rows,
-        alone=tuple(
-            tuple(key for key in keys if sum(key in other for other in groups) == 1) for keys in groups
-        ),
-        unpaired=tuple(unpaired_because(sides[0], side) for side in sides[1:]),
-    )
+    return Comparison(first, second, tuple(differences(first, second)), rows, unpaired_because(first, second))

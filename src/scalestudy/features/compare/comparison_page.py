@@ -1,7 +1,8 @@
-"""A comparison of studies as a document, as CSV and as JSON."""
+"""A comparison of two studies as a document and as JSON."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from scalestudy.analysis.statistics import Estimate
@@ -18,7 +19,6 @@ from scalestudy.report.document import (
     Table,
     headings_of,
 )
-from scalestudy.report.formats import csv_of
 from scalestudy.report.notes import environments
 from scalestudy.report.number_format import decimals, time_unit, with_interval
 
@@ -29,74 +29,56 @@ METHOD = (
     " differences, and within each side otherwise. A difference is real if its P value, corrected by"
     " Holm's method (1979) for all comparisons of this page, is below 0.05; intervals are not corrected."
 )
-COLUMNS = (
-    *("strategy", "workers", "swept", "quantity", "reference", "other"),
-    *("reference_value", "reference_low", "reference_high", "other_value", "other_low", "other_high"),
-    *("change", "change_low", "change_high", "p", "p_corrected", "real", "verdict", "paired", "notes"),
-)
 
 
 def compare_document(comparison: Comparison) -> Document:
     """Return the page: what differs, and which differences exceed chance."""
-    names = [side.name for side in comparison.sides]
+    first, second = comparison.first, comparison.second
     blocks: list[Block] = [Paragraph(summary(comparison))]
     blocks += [_differences(comparison)] if comparison.rows else []
-    facts = [
-        {name: "" if name in side.withheld else value for name, value in environments(side.findings.runs)}
-        for side in comparison.sides
-    ]
-    differing = [*comparison.asked, *unlike(comparison.sides, facts)]
+    facts = [dict(environments(side.findings.runs)) for side in (first, second)]
+    differing = (*comparison.asked, *unlike(first, second, *facts))
     if differing:
-        headings = (Heading("What", numeric=False), *(Heading(name, numeric=False) for name in names))
-        rows = tuple((name, *values) for name, values in differing)
-        blocks.append(Section("Other differences", (Table(headings, rows, "Settings, machines, versions"),)))
-    alone = [
-        f"Only in {name}: {', '.join(key.label for key in keys)}."
-        for name, keys in zip(names, comparison.alone, strict=True)
-        if keys
-    ]
-    blocks += [Section("Not compared", (Items(tuple(alone)),))] if alone else []
-    unpaired = [
-        f"Qualities of {name} are not paired by seed: {why}."
-        for name, why in zip(names[1:], comparison.unpaired, strict=True)
-        if why
-    ]
+        headings = (
+            *headings_of("What:"),
+            *(Heading(name, numeric=False) for name in (first.name, second.name)),
+        )
+        table = Table(headings, differing, "Settings, machines, versions")
+        blocks.append(Section("Other differences", (table,)))
+    unpaired = [f"Qualities are not paired by seed: {comparison.unpaired}."] if comparison.unpaired else []
     blocks.append(Section("How this was compared", (Items((METHOD, *unpaired)),)))
-    return Document(f"{names[0]} against {' and '.join(names[1:])}", tuple(blocks), "Comparison of studies")
-
-
-def compare_csv(comparison: Comparison) -> str:
-    """Return a record for each row, quantity and other side; unknown values are empty cells."""
-    return csv_of(COLUMNS, (_record(row, comparison) for row in comparison.rows))
+    return Document(f"{first.name} against {second.name}", tuple(blocks), "Comparison of studies")
 
 
 def compare_json(comparison: Comparison) -> str:
-    """Return the records and the settings that differ."""
-    names = [side.name for side in comparison.sides]
+    """Return a record for each row and quantity, and the settings that differ."""
     document = {
         "schema_version": 1,
-        "studies": names,
+        "studies": [comparison.first.name, comparison.second.name],
         "summary": summary(comparison),
         "rows": [_record(row, comparison) for row in comparison.rows],
-        "asked": [{"key": key, "values": values} for key, values in comparison.asked],
+        "asked": [{"key": key, "values": values} for key, *values in comparison.asked],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _record(row: Compared, comparison: Comparison) -> dict[str, Any]:
-    """Return a record with the keys `COLUMNS`; `change` is a ratio, or a difference for quality."""
-    names = [side.name for side in comparison.sides]
-    (first, second), change = row.values, row.change
-    values = (
-        *(row.key.strategy, row.key.workers, row.key.swept or None, row.quantity, names[0], names[row.other]),
-        *(first.value, first.low, first.high, second.value, second.low, second.high),
-        *(change.value, change.low, change.high, row.chance, row.corrected),
-        row.real if row.chance is not None else None,
-        verdict(row, comparison),
-        row.paired,
-        "; ".join(row.notes) or None,
-    )
-    return dict(zip(COLUMNS, values, strict=True))
+    """Return a record; `change` is a ratio, or a difference for quality."""
+    before, after = row.values
+    return {
+        "strategy": row.key.strategy,
+        "workers": row.key.workers,
+        "swept": row.key.swept or None,
+        "quantity": row.quantity,
+        "reference": asdict(before),
+        "other": asdict(after),
+        "change": asdict(row.change),
+        "p": row.chance,
+        "p_corrected": row.corrected,
+        "real": row.real if row.chance is not None else None,
+        "verdict": verdict(row, comparison),
+        "paired": row.paired,
+    }
 
 
 def summary(comparison: Comparison) -> str:
@@ -126,7 +108,7 @@ def verdict(row: Compared, comparison: Comparison) -> str:
         return "single runs: unknown"
     if not row.real:
         return "no difference shown"
-    better = comparison.sides[0].findings.measures.senses[row.key].better
+    better = comparison.first.findings.measures.senses[row.key].better
     more, less = {
         "rate": ("faster", "slower"),
         "training_seconds": ("longer", "shorter"),
@@ -140,8 +122,7 @@ def verdict(row: Compared, comparison: Comparison) -> str:
 
 def _differences(comparison: Comparison) -> Table:
     """Return a table with a row for each quantity of each shared row, grouped by quantity."""
-    names = [side.name for side in comparison.sides]
-    footnotes = list(dict.fromkeys(note for row in comparison.rows for note in _footnotes(row)))
+    footnotes = list(dict.fromkeys(f"{row.why_not}." for row in comparison.rows if row.why_not))
     cells = []
     for quantity in QUANTITIES:
         rows = [row for row in comparison.rows if row.quantity == quantity]
@@ -149,15 +130,13 @@ def _differences(comparison: Comparison) -> Table:
         title, length = _title(comparison, quantity, known)
         digits = 3 if quantity == "quality" else decimals([value / length for value in known])
         for row in rows:
-            marks = "".join(f" [{footnotes.index(note) + 1}]" for note in _footnotes(row))
             values = [_cell(estimate.scaled(1 / length), digits) for estimate in row.values]
-            judged = ("not compared" if row.why_not else verdict(row, comparison)) + marks
-            change = _cell(row.change, 3)
-            cells.append(
-                (title, figure_data.bar(row.key), values[0], names[row.other], values[1], change, judged)
-            )
+            judged = f"not compared [{footnotes.index(f'{row.why_not}.') + 1}]" if row.why_not else ""
+            judged = judged or verdict(row, comparison)
+            cells.append((title, figure_data.bar(row.key), *values, _cell(row.change, 3), judged))
     headings = (
-        *(*headings_of("Quantity:", "Row:"), Heading(names[0]), *headings_of("Other:", "Value")),
+        *headings_of("Quantity:", "Row:"),
+        *(Heading(side.name) for side in (comparison.first, comparison.second)),
         *headings_of("Change (ratio; of quality: difference)", "Verdict:"),
     )
     return Table(headings, tuple(cells), footnotes=tuple(footnotes), name="differences")
@@ -176,9 +155,5 @@ def _title(comparison: Comparison, quantity: Quantity, known: Sequence[float]) -
         unit, length = time_unit(known)
         return f"training, {unit}", length
     # Epochs, if no row knows its number of samples.
-    bases = {comparison.sides[0].findings.measures.bases[row.key] for row in comparison.rows}
+    bases = {comparison.first.findings.measures.bases[row.key] for row in comparison.rows}
     return ("epochs/h", 1 / 3600) if bases == {"epoch"} else ("samples/s", 1.0)
-
-
-def _footnotes(row: Compared) -> tuple[str, ...]:
-    return (f"{row.why_not}.",) if row.why_not else tuple(f"Also differs: {note}." for note in row.notes)

@@ -123,10 +123,7 @@ def run(part: OwnPart) -> None:
     traits = engine_traits(point.engine)
     folder.write_rank(rank_record(placement, traits, threads=threads, devices=devices, build={}))
     bench = _Bench(ablation, point, joined, engine, clock)
-    blocks = []
-    for number, name in enumerate(ablation.blocks, start=1):
-        blocks.append(bench.measure(name, folder.path))
-        (folder.path / f"block-{number}").touch()  # the launcher counts these files to show progress
+    blocks = [bench.measure(name, folder.path) for name in ablation.blocks]
     times = AblationTimes(
         rank=placement.rank if ablation.worker is None else ablation.worker,
         host=socket.gethostname(),

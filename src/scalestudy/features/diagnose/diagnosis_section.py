@@ -8,8 +8,7 @@ the cost of a step that does not depend on its samples, so it gains at most half
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from scalestudy.analysis.runs import key_of
 from scalestudy.analysis.statistics import NOTHING, Estimate
@@ -27,7 +26,6 @@ from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import (
     Block,
     Document,
-    Drawing,
     Folded,
     Heading,
     Items,
@@ -36,7 +34,6 @@ from scalestudy.report.document import (
     Table,
     headings_of,
 )
-from scalestudy.report.figure import COLOURS, WIDTH, Figure, data, figure
 from scalestudy.report.number_format import number, with_interval
 from scalestudy.store.study_folder import StudyFolder
 
@@ -136,7 +133,6 @@ def _imbalance(diagnosis: Diagnosis) -> str:
     )
 
 
-MOST_RANKS = 16
 PARTS = {
     "input": (
         "Input",
@@ -204,8 +200,7 @@ def render(stored: StoredDiagnosis, form: Literal["table", "json"], width: int =
 def section_of(stored: StoredDiagnosis) -> Section:
     """Return a diagnosis as a section."""
     diagnosis = stored.diagnosis
-    drawing = Drawing(partial(waterfall, diagnosis))
-    blocks: list[Block] = [Paragraph(_headline(stored)), drawing, _parts(diagnosis)]
+    blocks: list[Block] = [Paragraph(_headline(stored)), _parts(diagnosis)]
     advice = tuple(suggestion.sentence for suggestion in suggestions(diagnosis))
     if diagnosis.oversubscribed:
         blocks.append(Paragraph("So nothing is advised. Diagnose it where every worker has its own cores."))
@@ -216,8 +211,7 @@ def section_of(stored: StoredDiagnosis) -> Section:
         blocks.append(Paragraph(f"{text} Measure more: `--rounds 3`."))
     else:
         blocks.append(Paragraph("No part certainly costs enough to advise a change."))
-    how = Folded("How this was measured", (Paragraph(HOW),))
-    blocks += [_ranks(diagnosis), how]
+    blocks.append(Folded("How this was measured", (Paragraph(HOW),)))
     return Section(f"Why efficiency is lost: {diagnosis.point}", tuple(blocks), name="diagnosis")
 
 
@@ -257,25 +251,6 @@ def _parts(diagnosis: Diagnosis) -> Table:
     return Table(headings, tuple(rows), name="diagnosis-parts")
 
 
-def _ranks(diagnosis: Diagnosis) -> Table:
-    slow = slow_rank(diagnosis)
-    slowest = sorted(diagnosis.ranks, key=lambda rank: -rank.seconds)[:MOST_RANKS]
-    rows = tuple(
-        (
-            f"{rank.rank}" + " (slow)" * (rank == slow),
-            rank.host,
-            ", ".join(map(str, rank.cpus[:8])) + ", …" * (len(rank.cpus) > 8),
-            number(1e3 * rank.seconds, 3),
-            with_interval(_estimate(rank.ratio), 3),
-        )
-        for rank in sorted(slowest, key=lambda rank: rank.rank)
-    )
-    computing = Heading("Computing", "ms", "ms")
-    headings = (*headings_of("Rank:", "Host:", "Cores:"), computing, *headings_of("Over the others'"))
-    caption = f"A step's computing with the others, the slowest {len(rows)} of {len(diagnosis.ranks)} ranks"
-    return Table(headings, rows, caption=caption, name="diagnosis-ranks")
-
-
 def _percent(interval: IntervalRecord) -> str:
     low, high = interval.low, interval.high
     if low is not None and high is not None and low < 0 < high and high - low > 1:
@@ -285,46 +260,3 @@ def _percent(interval: IntervalRecord) -> str:
 
 def _estimate(interval: IntervalRecord) -> Estimate:
     return Estimate(interval.value, interval.low, interval.high)
-
-
-def bars(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    """Return the bars of the waterfall from top to bottom: label, start and end in percent, and kind."""
-    end = 100 * diagnosis.efficiency.value
-    top = 100.0
-    stairs: list[dict[str, Any]] = []
-    for part in diagnosis.parts:
-        share = 100 * part.share.value
-        start, stop = sorted((top - share, top))
-        kind = "lost" if share >= 0 else "gained"
-        stairs.append({"label": PARTS[part.name][0], "start": start, "end": stop, "kind": kind})
-        top -= share
-    whole = {"label": "Ideal", "start": 0.0, "end": 100.0, "kind": "efficiency"}
-    return [whole, *stairs, whole | {"label": f"E({diagnosis.workers})", "end": end}]
-
-
-def waterfall(diagnosis: Diagnosis) -> Figure:
-    """Return the waterfall from ideal efficiency to E(n), with a bar for each lost part."""
-    import altair as alt
-
-    records = bars(diagnosis)
-    colours = {"lost": COLOURS[1], "gained": COLOURS[2], "efficiency": COLOURS[0]}
-    used = [kind for kind in colours if any(record["kind"] == kind for record in records)]
-    order = [record["label"] for record in records]
-    chart = (
-        alt.Chart(data(records))
-        .mark_bar(height={"band": 0.7})
-        .encode(
-            alt.X("start:Q", title="Efficiency (%)", scale=alt.Scale(nice=False)),
-            alt.X2("end:Q"),
-            alt.Y("label:N", title=None, sort=order, axis=alt.Axis(labelLimit=160, minExtent=92)),
-            alt.Color(
-                "kind:N", title=None, scale=alt.Scale(domain=used, range=[colours[kind] for kind in used])
-            ),
-        )
-        .properties(width=WIDTH - 60, height=30 * len(records))
-    )
-    caption = (
-        "From a step without losses to the point's efficiency; each bar is the share of a step that one part "
-        f"takes, and together they make up 1 − E({diagnosis.workers})."
-    )
-    return figure("diagnosis", "Where efficiency is lost", chart, caption)

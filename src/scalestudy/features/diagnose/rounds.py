@@ -3,8 +3,7 @@
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +29,6 @@ from scalestudy.launch.launcher import launcher
 from scalestudy.launch.local import failure_of_end, terminable
 from scalestudy.launch.reserve import await_gpus, grant
 from scalestudy.launch.worker_processes import (
-    POLL,
     Command,
     WorkerProcesses,
     share,
@@ -45,11 +43,8 @@ from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
 from scalestudy.util.errors import RunError, UserError
 
-KINDS = len(JOINED) + len(ALONE) + 1
 TURNS = 3
 """Repetitions of each kind of block in a round, so that other load on the node affects all kinds."""
-OnBlocks = Callable[[int], None]
-"""Called with the number of finished blocks."""
 
 
 class DiagnosisPlan(NamedTuple):
@@ -197,9 +192,8 @@ def measure_rounds(
 ) -> list[Round]:
     """Run a point's ablations in a folder, all on the same cores and GPUs. Raises as `diagnose` does."""
     measured: list[Round] = []
-    per_round = KINDS * TURNS
     with contextlib.ExitStack() as held:
-        on_progress = held.enter_context(listener.progress(f"Diagnosing {point.name}", rounds * per_round))
+        on_progress = held.enter_context(listener.progress(f"Diagnosing {point.name}", 2 * rounds))
         held.enter_context(terminable())
         gpus = await_gpus(held, point, listener.note)
         place = _Resources(*held.enter_context(grant(point, gpus)), gpus=gpus)
@@ -207,11 +201,10 @@ def measure_rounds(
         for number in range(rounds):
             turned = JOINED[number % 3 :] + JOINED[: number % 3]
             ablation = Ablation(blocks=turned * TURNS, seconds=seconds / TURNS, workers=point.workers)
-            times, done = {}, number * per_round
+            times = {}
             for kind in (_join, _apart) if number % 2 == 0 else (_apart, _join):
-                on_blocks = partial(lambda before, blocks: on_progress(before + blocks), done)
-                times[kind] = kind(place, folder / f"round-{number + 1}", ablation, on_blocks)
-                done += TURNS * (len(JOINED) if kind is _join else KINDS - len(JOINED))
+                times[kind] = kind(place, folder / f"round-{number + 1}", ablation)
+                on_progress(2 * number + len(times))
             measured.append(Round(times[_join], times[_apart], place.point.oversubscribed))
             left = (rounds - number - 1) * (time.monotonic() - begin) / (number + 1)
             if left:
@@ -229,19 +222,15 @@ class _Resources(NamedTuple):
     gpus: Sequence[str]
 
 
-def _join(
-    place: _Resources, folder: Path, ablation: Ablation, on_blocks: OnBlocks
-) -> tuple[AblationTimes, ...]:
+def _join(place: _Resources, folder: Path, ablation: Ablation) -> tuple[AblationTimes, ...]:
     """Run the point's own processes, and return their times by rank."""
     run, size = _create(folder / "joined", place.point, ablation), place.point.processes
     commands = worker_commands(run, size, place.port, place.cpus, place.variables)
-    _attempt([run] * size, range(size), commands, on_blocks)
+    _attempt([run] * size, range(size), commands)
     return tuple(_times(run))
 
 
-def _apart(
-    place: _Resources, folder: Path, ablation: Ablation, on_blocks: OnBlocks
-) -> tuple[AblationTimes, ...]:
+def _apart(place: _Resources, folder: Path, ablation: Ablation) -> tuple[AblationTimes, ...]:
     """Run a separate process for each worker's slice; the first also measures blocks alone."""
     count = place.point.workers
     names = tuple(f"worker-{worker}" for worker in range(count))
@@ -257,7 +246,7 @@ def _apart(
         cpus = share(place.cpus, worker, count)
         commands.append(worker_command(run, 0, 1, place.port, cpus, variables))
         runs.append(run)
-    _attempt(runs, [0] * count, commands, on_blocks)
+    _attempt(runs, [0] * count, commands)
     return tuple(times for run in runs for times in _times(run))
 
 
@@ -273,17 +262,15 @@ def _times(run: RunFolder) -> list[AblationTimes]:
     return sorted((record for record in records if record), key=lambda record: record.rank)
 
 
-def _attempt(
-    runs: Sequence[RunFolder], ranks: Sequence[int], commands: Sequence[Command], on_blocks: OnBlocks
-) -> None:
-    """Start the processes, and wait for all; `on_blocks` is called with the first one's finished blocks.
+def _attempt(runs: Sequence[RunFolder], ranks: Sequence[int], commands: Sequence[Command]) -> None:
+    """Start the processes, and wait for all.
 
     Raises:
         RunError: If a process fails.
     """
     kills, point = oom_kills(), runs[0].point()
     with WorkerProcesses([started_in(point.environment, command) for command in commands]) as workers:
-        failed = workers.wait(POLL, lambda: on_blocks(len(list(runs[0].path.glob("block-*")))))
+        failed = workers.wait()
     if failed is not None:
         process, code = failed
         end = (ranks[process], code)
