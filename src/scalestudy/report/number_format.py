@@ -73,14 +73,6 @@ def with_ends(estimate: Estimate, digits: int = 2) -> str | None:
     return f"{text} (95 % interval {number(estimate.low, digits)} to {number(estimate.high, digits)})"
 
 
-def times_faster(speedup: Estimate) -> str | None:
-    """`1.97 times faster`, or `1.64 times slower` if the ratio is below 1; None without a value."""
-    if speedup.value is None:
-        return None
-    slower = speedup.value < 1
-    return f"{with_ends(speedup.inverse() if slower else speedup)} times {'slower' if slower else 'faster'}"
-
-
 def significant(value: float, digits: int = 4) -> str:
     """A number with this many significant digits, and no more decimals: `0.01234`, `12.34`, `1,234`."""
     if not value or not isfinite(value):

@@ -9,9 +9,16 @@ import pytest
 import panels
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.proposal.facts import BASELINE, FACTS, OWN_CORES, RequestOptions
+from scalestudy.features.proposal.facts import FACTS, RequestOptions
 from scalestudy.features.proposal.panel import find_panel, shipped_panels
-from scalestudy.features.proposal.proposal_page import MISSING, ProposalPage, _doublings, compose, doublings
+from scalestudy.features.proposal.proposal_page import (
+    MISSING,
+    NO_RUN,
+    ProposalPage,
+    _doublings,
+    compose,
+    doublings,
+)
 from scalestudy.report.document import Document, Drawing, Folded, Items, Paragraph, Section, Table
 from scalestudy.report.number_format import with_ends
 from scalestudy.report.write_document import markdown
@@ -76,7 +83,6 @@ def test_facts_have_the_values_of_the_study():
         "speedup": with_ends(row.speed.steady),
         "efficiency": with_ends(row.speed.steady.scaled(1 / 2)),
         "speedup_training": with_ends(row.speed.training),
-        "speedup_smallest": with_ends(row.speed.training),
         "training_time": units.duration(row.training_seconds.value),
         "epoch_time": f"{row.training_seconds.value / 12:.1f} s",
         "start_up": "16 s",
@@ -183,11 +189,12 @@ def test_a_relative_speed_up_says_against_how_many_workers_it_is():
         assert units["Speed-up"] == units["Efficiency"] == unit
 
 
-def test_a_study_whose_cores_were_shared_is_not_told_to_add_the_one_worker_that_it_has():
-    shared = [synthetic.run("native", n, oversubscribed="cores shared with another study") for n in (1, 2)]
-    found = compose(analyse("shared", shared), find_panel("csc"), RequestOptions())
-    remedies = {missing.remedy for gap in found.gaps for missing in gap.missing}
-    assert OWN_CORES in remedies and BASELINE not in remedies
+def test_rows_whose_cores_were_shared_are_not_presented():
+    shared = "cores shared with another study"
+    runs = [synthetic.run("native", n, oversubscribed=shared if n == 2 else None) for n in (1, 2, 4)]
+    assert [row.workers for row in panels.subject(analyse("some", runs)).rows] == [1, 4]
+    found = compose(analyse("none", runs[1:2]), find_panel("csc"), RequestOptions())
+    assert {missing.why for gap in found.gaps for missing in gap.missing} == {NO_RUN.why}
 
 
 def subject(seconds: dict[int, float], seeds: int = 1):
@@ -225,15 +232,3 @@ def test_each_doubling_is_judged_and_what_was_run_once_is_not_certain(seconds, s
 def test_without_any_doubling_it_says_which_counts_to_run():
     (missing,) = _doublings(subject({1: 90.0, 3: 31.0}), 1.5).missing
     assert "workers = [1, 2, 4]" in missing.remedy
-
-
-def test_a_series_of_which_one_count_is_left_gives_way_to_one_that_can_be_doubled():
-    shared = "2 workers on the cores of 1"
-    runs = [
-        synthetic.run("native", 1, throughput=200.0),
-        synthetic.run("native", 2, oversubscribed=shared),
-        *(synthetic.run("horovod", n, throughput=90.0 * n) for n in (1, 2)),
-    ]
-    found = analyse("study", runs)
-    assert [count for count, _ in doublings(panels.subject(found))] == [1]
-    assert panels.subject(found, RequestOptions(strategy="native")).row.strategy == "native"

@@ -3,7 +3,6 @@
 Each fact is text for a sentence, or why it is missing.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import floor, log10
@@ -14,7 +13,7 @@ from scalestudy.analysis.price import is_undecided
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.scaling_model import describe_fit, model_sentences, nodes_of
-from scalestudy.analysis.statistics import NOTHING, Estimate
+from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.config.point import REPEATS
 from scalestudy.plugins.engines import package_labels
@@ -25,7 +24,6 @@ from scalestudy.report.number_format import (
     number,
     significant,
     time_unit,
-    times_faster,
     with_ends,
     with_interval,
 )
@@ -66,11 +64,6 @@ class ProposalSubject:
     options: RequestOptions
 
     @property
-    def smallest(self) -> Row:
-        """The row with the fewest workers, which is the smallest size known to be feasible."""
-        return self.rows[0]
-
-    @property
     def advised(self) -> bool:
         """Whether the study advises the requested row."""
         return self.row.key == self.findings.advice.decision.choice
@@ -101,21 +94,6 @@ class ProposalSubject:
         if efficiency < decision.target:
             return f"its cost efficiency is {significant(efficiency, 2)}, below {decision.target:g}"
         return f"{decision.choice.label} is faster" if decision.choice else "it advises nothing"
-
-    def times_faster(self, row: Row, than: Row) -> Estimate:
-        """Return how many times faster one row trains than another, with its 95 % interval.
-
-        Training times are compared if both rows processed equally many samples, else throughputs.
-        """
-        measures = self.findings.measures
-        if row.key == than.key:
-            return Estimate(1.0)
-        if row.oversubscribed or than.oversubscribed:
-            return NOTHING
-        if row.samples_processed is not None and row.samples_processed == than.samples_processed:
-            return measures.training_seconds.ratio(than.key, row.key)
-        known = measures.rate.values.get(row.key) and measures.rate.values.get(than.key)
-        return measures.rate.ratio(row.key, than.key) if known else NOTHING
 
     def runs(self, row: Row) -> list[Result]:
         """Return the results of a row's runs."""
@@ -151,7 +129,7 @@ class ProposalSubject:
 
 
 def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject | None:
-    """Return the subject of a proposal; None if no run has finished.
+    """Return the subject of a proposal; None without a row whose workers had cores or GPUs of their own.
 
     The row is the one that the user names, else the one that the study advises, else the fastest row with a
     speed-up. In the last case, the page contains no request.
@@ -159,7 +137,7 @@ def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject |
     Raises:
         UserError: If the user names a row that was not measured.
     """
-    rows = [row for row in findings.rows if not row.oversubscribed] or list(findings.rows)
+    rows = [row for row in findings.rows if not row.oversubscribed]
     if not rows:
         return None
     strategy, workers = options.strategy, options.workers
@@ -172,7 +150,6 @@ def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject |
             received,
             "Choose one of these, or run the study with the missing row.",
         )
-    named = _in_whole_series(findings, rows, named) if strategy is None else named
     choice = next((row for row in rows if row.key == findings.advice.decision.choice), None)
     if choice is not None and choice in named:
         row = choice
@@ -183,14 +160,6 @@ def subject_of(findings: Findings, options: RequestOptions) -> ProposalSubject |
         other for other in rows if (other.strategy, other.key.variant) == (row.strategy, row.key.variant)
     ]
     return ProposalSubject(findings, tuple(sorted(series, key=lambda row: row.workers)), row, options)
-
-
-def _in_whole_series(findings: Findings, rows: list[Row], named: list[Row]) -> list[Row]:
-    """Drop series with a single row left because the others are oversubscribed, if longer series exist."""
-    counts = Counter(row.key.series for row in rows)
-    cut = {row.key.series for row in findings.rows if row.oversubscribed and counts[row.key.series] == 1}
-    whole = [row for row in named if row.key.series not in cut]
-    return whole if any(counts[row.key.series] > 1 for row in whole) else named
 
 
 def join_words(names: Sequence[str]) -> str:
@@ -217,14 +186,13 @@ GPUS = "Run the study on GPUs whose driver reports it (NVML)."
 LONGER = "Train for more than one epoch: `epochs` under [train]."
 REPEATED = "Run 3 seeds: `seed = [0, 1, 2]` under [sweep]."
 BASELINE = "Add 1 to `workers` under [sweep]."
-OWN_CORES = "Run it where each worker has its own cores or GPU. Its times are excluded."
 CURVE = "Run at least three numbers of workers, as in `workers = [1, 2, 4]` under [sweep]."
 MORE = "Request more workers: `--workers N`."
 NODES = Missing("the number of nodes is not recorded", AGAIN)
 
 
 class PanelColumn(NamedTuple):
-    """A column of a panel's table; {time}, {against} and {smallest} in its unit depend on the study."""
+    """A column of a panel's table; {time} and {against} in its unit depend on the study."""
 
     title: str
     value: Callable[[ProposalSubject, Row], Estimate | float | None]
@@ -238,11 +206,6 @@ class PanelColumn(NamedTuple):
         """Return the value in a row."""
         value = self.value(subject, row)
         return value if isinstance(value, Estimate) else Estimate(value)
-
-    def lacking(self, subject: ProposalSubject, what: str) -> Missing:
-        """Return why the column is blank, and how to obtain values."""
-        shared = self.remedy is BASELINE and any(row.oversubscribed for row in subject.rows)
-        return Missing(f"no value for {what}", OWN_CORES if shared else self.remedy)
 
     def cells(self, subject: ProposalSubject) -> list[str]:
         """Return a cell for each row; "" if the value is unknown."""
@@ -261,9 +224,7 @@ def unit_of(column: PanelColumn, subject: ProposalSubject) -> str:
     """Return the unit below a column's title."""
     against = max(row.speed.against for row in subject.rows)
     return column.unit.format(
-        time=_time_unit(subject)[0],
-        against=f", against {against}" if against > 1 else "",
-        smallest=subject.smallest.workers,
+        time=_time_unit(subject)[0], against=f", against {against}" if against > 1 else ""
     )
 
 
@@ -292,10 +253,6 @@ def gib(count: float | None) -> float | None:
     return None if count is None else count / 2**30
 
 
-def _smaller(subject: ProposalSubject, row: Row) -> Estimate:
-    return subject.times_faster(row, subject.smallest)
-
-
 COLUMNS: dict[str, PanelColumn] = {
     "workers": PanelColumn("Workers", lambda _, row: row.workers, digits=0),
     "nodes": PanelColumn("Nodes", lambda s, row: s.nodes(row), digits=0),
@@ -316,13 +273,6 @@ COLUMNS: dict[str, PanelColumn] = {
     "efficiency_training": PanelColumn(
         "Efficiency", lambda _, row: row.efficiency_training, "training time{against}", 2, BASELINE
     ),
-    "speedup_smallest": PanelColumn("Speed-up", _smaller, "against {smallest}", 2),
-    "efficiency_smallest": PanelColumn(
-        "Efficiency",
-        lambda s, row: _smaller(s, row).scaled(s.smallest.workers / row.workers),
-        "against {smallest}",
-        2,
-    ),
     "device_hours": PanelColumn("Device-hours", lambda _, row: row.costs.device_hours, "a training"),
     "node_hours": PanelColumn(
         "Node-hours", lambda s, row: (nodes := s.nodes(row)) and nodes * s.hours(row), "a training"
@@ -341,19 +291,16 @@ COLUMNS: dict[str, PanelColumn] = {
 """Columns by the name that panels use."""
 
 
-def _quantity(name: str, *, compared: bool = False) -> Callable[[ProposalSubject], Fact]:
-    """Return the fact of a column for the requested row; if `compared`, written as "1.6 times faster"."""
+def _quantity(name: str) -> Callable[[ProposalSubject], Fact]:
+    """Return the fact of a column for the requested row."""
     column = COLUMNS[name]
-    is_ratio = column.title in ("Speed-up", "Efficiency")
-
-    def words(estimate: Estimate) -> str | None:
-        digits = decimals([estimate.value or 0.0]) if column.digits is None else column.digits
-        return times_faster(estimate) if compared else with_ends(estimate, digits)
 
     def fact(subject: ProposalSubject) -> Fact:
-        if is_ratio and (subject.row.is_baseline or subject.row is subject.smallest):
+        if column.remedy is BASELINE and subject.row.is_baseline:
             return Missing("the requested row is itself the baseline of the speed-up", f"{BASELINE} {MORE}")
-        return words(column.estimate(subject, subject.row)) or column.lacking(subject, column.title)
+        estimate = column.estimate(subject, subject.row)
+        digits = decimals([estimate.value or 0.0]) if column.digits is None else column.digits
+        return with_ends(estimate, digits) or Missing(f"no value for {column.title}", column.remedy)
 
     return fact
 
@@ -433,9 +380,6 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for
     "workers": lambda s: count_noun(s.row.workers, "worker"),
     "counts": lambda s: join_words([str(row.workers) for row in s.rows]),
     "nodes": lambda s: count_noun(nodes, "node") if (nodes := s.nodes(s.row)) else NODES,
-    "faster": _quantity("speedup", compared=True),
-    "faster_training": _quantity("speedup_training", compared=True),
-    "faster_smallest": _quantity("speedup_smallest", compared=True),
     "beyond_node": _beyond_node,
     "hardware": _hardware,
     "software": _software,
@@ -451,7 +395,6 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for
     "training_time": lambda s: units.duration(s.row.training_seconds.value or 0.0),
     "epoch_time": _epoch_time,
     "start_up": lambda s: units.duration(s.fixed_seconds(s.row)),
-    "smallest": lambda s: count_noun(s.smallest.workers, "worker"),
     "against": lambda s: count_noun(s.row.speed.against, "worker"),
     "limits": _limits,
     "batch_rule": _batch_rule,

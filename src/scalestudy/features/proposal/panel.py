@@ -16,24 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from scalestudy.config.keys import suggestion
 from scalestudy.config.toml_text import read_text, toml_table
-from scalestudy.features.proposal.facts import FACTS, NODES, Missing, ProposalSubject, count_noun
+from scalestudy.features.proposal.facts import NODES, Missing, ProposalSubject, count_noun
 from scalestudy.report.document import Block, Items, Paragraph, Table, headings_of
 from scalestudy.report.number_format import significant
 from scalestudy.store.record_file import first_error
 from scalestudy.util.errors import UserError
 
-FUNCTIONS = ("table", "figure", "doublings", "request", "gpus", "environment")
-"""Template functions, which add tables, figures and other blocks to the page."""
 HEAD = "+++\n"
 ENDING = ".md.j2"
-QUALITY = """
-
-## Quality
-
-{# The quality of the model #}
-{{ quality }} on {{ workers }}: {{ verdict }}.
-"""
-"""Section added to every page that does not mention the verdict."""
 ASKED = re.compile(r"\{#\s*(.*?)\s*#\}\s*", re.DOTALL)
 Text = Annotated[str, Field(min_length=1)]
 
@@ -71,8 +61,7 @@ class Panel(BaseModel):
 
     def sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         """Yield each section's title and parts: the panel's question, and the template of the answer."""
-        body = self.body + ("" if "verdict" in self.body else QUALITY)
-        for section in re.split(r"^## ", body, flags=re.MULTILINE)[1:]:
+        for section in re.split(r"^## ", self.body, flags=re.MULTILINE)[1:]:
             title, _, text = section.partition("\n")
             parts = []
             for part in filter(None, map(str.strip, re.split(r"\n\s*\n", text))):
@@ -114,8 +103,6 @@ def parse_panel(text: str, file: str) -> Panel:
     Raises:
         UserError: The panel is invalid.
     """
-    from jinja2 import TemplateError, meta
-    from jinja2.sandbox import SandboxedEnvironment
 
     def refused(why: str) -> UserError:
         action = "docs/reference/panels.md explains its parts."
@@ -125,17 +112,9 @@ def parse_panel(text: str, file: str) -> Panel:
     if len(parts) != 3 or parts[0].strip():
         raise refused("it does not begin with a head between two lines of +++")
     try:
-        panel = Panel.model_validate(toml_table(parts[1], file) | {"body": parts[2]})
-        names = meta.find_undeclared_variables(SandboxedEnvironment().parse(panel.body))
+        return Panel.model_validate(toml_table(parts[1], file) | {"body": parts[2]})
     except ValidationError as error:
         raise refused(first_error(error)) from None
-    except TemplateError as error:
-        raise refused(f"{error}") from None
-    known = [*FACTS, *FUNCTIONS, "study"]
-    for name in sorted(names.difference(known)):
-        close = suggestion(name, known)
-        raise refused(f"there is no fact `{name}`" + (f"; did you mean {close}?" if close else ""))
-    return panel
 
 
 class ResourceRequest(NamedTuple):

@@ -12,14 +12,11 @@ from scalestudy.features.proposal.facts import (
     COLUMNS,
     CURVE,
     FACTS,
-    GPUS,
-    OWN_CORES,
     REPEATED,
     Missing,
     ProposalSubject,
     RequestOptions,
     count_noun,
-    gib,
     subject_of,
     unit_of,
 )
@@ -40,13 +37,13 @@ from scalestudy.report.document import (
 from scalestudy.report.figure import Figure
 from scalestudy.report.formats import to_json
 from scalestudy.report.notes import environment_table
-from scalestudy.report.number_format import number, significant, times_faster, with_interval
+from scalestudy.report.number_format import number, with_interval
 from scalestudy.report.time_and_cost import phases
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
 MISSING = "Missing for this panel"
-NO_RUN = Missing("no run has finished", f"{CURVE} {REPEATED}")
+NO_RUN = Missing("no run has finished on cores or GPUs of its own", f"{CURVE} {REPEATED}")
 DOUBLED = Missing(
     "no number of workers was measured together with its double",
     "Double the number of workers each time, as in `workers = [1, 2, 4]` under [sweep].",
@@ -107,7 +104,6 @@ def compose(findings: Findings, panel: Panel, options: RequestOptions) -> Propos
             inner += content.blocks
             gaps += [Gap(asks, tuple(content.missing))] if content.missing else []
         blocks += [Section(title, tuple(inner))] if inner else []
-    gaps += _left_out(subject) if subject else []
     blocks += [_missing(gaps)] if gaps else []
     sources = [f"{source.says} {source.address} (read {source.read.isoformat()})" for source in panel.sources]
     assumed = [f"Assumed: {sentence}" for sentence in panel.assumed]
@@ -153,7 +149,6 @@ def _names(subject: ProposalSubject, panel: Panel) -> dict[str, Any]:
         "figure": partial(_figure, subject),
         "doublings": partial(_doublings, subject),
         "request": partial(_request, subject, panel),
-        "gpus": partial(_gpus, subject),
         "environment": partial(_environment, subject),
     }
 
@@ -164,7 +159,8 @@ def _table(subject: ProposalSubject, *names: str, caption: str = "") -> PartCont
     details = f" ({subject.row.key.details})" if subject.row.key.details else ""
     cells = {name: COLUMNS[name].cells(subject) for name in names}
     filled = [name for name in names if any(cells[name])]
-    missing = [COLUMNS[name].lacking(subject, f"the column `{name}`") for name in names if name not in filled]
+    blank = [name for name in names if name not in filled]
+    missing = [Missing(f"no value for the column `{name}`", COLUMNS[name].remedy) for name in blank]
     headings = tuple(Heading(COLUMNS[name].title, unit_of(COLUMNS[name], subject)) for name in filled)
     rows = tuple(zip(*(cells[name] for name in filled), strict=True))
     table = Table(headings, rows, caption or f"{subject.row.strategy}{details}, by number of workers.")
@@ -189,11 +185,21 @@ def _check(names: Sequence[str], known: dict[str, Any], what: str) -> None:
 
 
 def doublings(subject: ProposalSubject) -> list[tuple[int, Estimate]]:
-    """Return each n for which n and 2n workers were measured, and how many times faster 2n workers train."""
-    rows = {row.workers: row for row in subject.rows}
-    pairs = [(row, rows[2 * row.workers]) for row in subject.rows if 2 * row.workers in rows]
-    factors = [(row.workers, subject.times_faster(double, row)) for row, double in pairs]
-    return [(count, factor) for count, factor in factors if factor.value is not None]
+    """Return each n for which n and 2n workers were measured, and how many times faster 2n workers train.
+
+    Training times are compared if both rows processed equally many samples, else throughputs.
+    """
+    rows, measures = {row.workers: row for row in subject.rows}, subject.findings.measures
+    factors = {}
+    for row in subject.rows:
+        double = rows.get(2 * row.workers)
+        if double is None:
+            continue
+        if row.samples_processed is not None and row.samples_processed == double.samples_processed:
+            factors[row.workers] = measures.training_seconds.ratio(row.key, double.key)
+        elif measures.rate.values.get(row.key) and measures.rate.values.get(double.key):
+            factors[row.workers] = measures.rate.ratio(double.key, row.key)
+    return [(count, factor) for count, factor in factors.items() if factor.value is not None]
 
 
 def _doublings(subject: ProposalSubject, least: float) -> PartContent:
@@ -210,9 +216,7 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
     headings = headings_of("Workers:", "Times faster", f"At least {number(least, 1)}:")
     rows = tuple((f"{n} → {2 * n}", with_interval(factor, 2), verdict(factor)) for n, factor in measured)
     enough = [2 * n for n, _ in takewhile(lambda doubling: (doubling[1].value or 0.0) >= least, measured)]
-    first, factor = measured[0]
-    text = f"Already {2 * first} workers train {times_faster(Estimate(factor.value))} than {first}: less than"
-    text += f" the required {least:g}."
+    text = f"Already the first doubling makes the training less than {least:g} times faster."
     if enough:
         rest = measured[len(enough) :]
         text = f"Each doubling of the workers makes the training at least {least:g} times faster up to"
@@ -233,43 +237,10 @@ def _request(subject: ProposalSubject, panel: Panel) -> PartContent:
     return PartContent(request_blocks(request))
 
 
-def _gpus(subject: ProposalSubject) -> PartContent:
-    """Return a table with each GPU of the requested row's first run, as in CSCS's job report."""
-    run = subject.runs(subject.row)[0]
-    if not run.gpus:
-        return PartContent(missing=(Missing("no GPU was recorded", GPUS),))
-    hosts = {rank.rank: rank.host for rank in subject.ranks(subject.row)}
-    headings = (
-        *headings_of("Host:", "Rank", "GPU", "SM use (%)", "Memory use (%)", "Peak memory (GiB)"),
-        *headings_of("Power (W)", "Energy (Wh)"),
-    )
-    rows = []
-    for use in run.gpus:
-        energy = None if use.joules is None else use.joules / 3600
-        values = (use.percent, use.memory_percent, gib(use.allocated_bytes), use.watts, energy)
-        cells = ("" if value is None else significant(value, 3) for value in values)
-        rows.append((hosts.get(use.rank, ""), str(use.rank), str(use.device), *cells))
-    caption = f"Each GPU of {run.name}, over its training time."
-    return PartContent((Table(headings, tuple(rows), caption, name="gpus"),))
-
-
 def _environment(subject: ProposalSubject) -> PartContent:
     table = environment_table(subject.findings.runs, "Hardware and software.")
     nothing = Missing("no environment was recorded", "Run the study with Scalestudy itself.")
     return PartContent((table,)) if table else PartContent(missing=(nothing,))
-
-
-def _left_out(subject: ProposalSubject) -> list[Gap]:
-    """Return gaps for oversubscribed rows of the requested series, whose times do not count."""
-    series = (subject.row.strategy, subject.row.key.variant)
-    return [
-        Gap(
-            f"The row {row.key.label}, which is left out",
-            (Missing(f"oversubscribed: {row.oversubscribed}", OWN_CORES),),
-        )
-        for row in subject.findings.rows
-        if row.oversubscribed and row not in subject.rows and (row.strategy, row.key.variant) == series
-    ]
 
 
 def _missing(gaps: Sequence[Gap]) -> Section:
