@@ -42,7 +42,7 @@ RANK = (
 CHECKED = ("train.loss", "train.metrics", "train.augment", "launch.bucket_size")
 """Keys whose strings are validated when they are read, so they hold only our own words."""
 WEIGHTS = ("imagenet", "none")
-_SOURCE = re.compile(r"digits|indents(:\d+)?|keras:\w+")
+_SOURCE = re.compile(r"digits|indents(:\d+)?")
 _VERSION = re.compile(r"[\w.+!-]{1,60}")
 
 

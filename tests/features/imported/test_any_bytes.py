@@ -51,7 +51,6 @@ COLUMNS = st.sampled_from(
         "training_samples",
         "quality_labels",
         "gpu_percent",
-        "better",
         "metric",
         "train.xla",
         "nodes",

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from scalestudy.analysis.statistics import Estimate
@@ -70,9 +69,17 @@ def _record(row: Compared, comparison: Comparison) -> dict[str, Any]:
         "workers": row.key.workers,
         "swept": row.key.swept or None,
         "quantity": row.quantity,
-        "reference": asdict(before),
-        "other": asdict(after),
-        "change": asdict(row.change),
+        "reference": comparison.first.name,
+        "other": comparison.second.name,
+        "reference_value": before.value,
+        "reference_low": before.low,
+        "reference_high": before.high,
+        "other_value": after.value,
+        "other_low": after.low,
+        "other_high": after.high,
+        "change": row.change.value,
+        "change_low": row.change.low,
+        "change_high": row.change.high,
         "p": row.chance,
         "p_corrected": row.corrected,
         "real": row.real if row.chance is not None else None,

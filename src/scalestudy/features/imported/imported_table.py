@@ -23,15 +23,11 @@ NAMES: dict[str, tuple[str, ...]] = {
     "epoch_seconds": ("epoch_seconds", "epoch_time"),
     "throughput": ("throughput", "samples_per_second", "images_per_second"),
     "quality": ("quality",),
-    "metric": ("metric",),
-    "better": ("better",),
     "epochs": ("epochs",),
     "per_worker_batch": ("per_worker_batch",),
     "global_batch": ("global_batch",),
-    "oversubscribed": ("oversubscribed",),
 }
 """Normalised column names of each role; the first is the documented one."""
-TEXTS = ("strategy", "metric", "better", "oversubscribed")
 COUNTS = ("workers", "epochs", "per_worker_batch", "global_batch")
 TIMES = ("training_seconds", "epoch_seconds")
 UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -318,7 +314,7 @@ def _metric(
         if quality is None:
             return "", columns
         return metric_name(quality), columns | {"quality": ImportedColumn(quality)}
-    if asked and not (known(asked).better or options.better or "better" in columns):
+    if asked and not (known(asked).better or options.better):
         wanted = f"a column {shown(asked)!r}, or a metric that is known by name, for `quality`"
         action = "Correct --metric, or add --better higher or --better lower."
         raise UserError(wanted, _listed(header), action)
@@ -367,9 +363,7 @@ def _sweep_batches(rows: Sequence[_Parsed]) -> None:
 def _value(role: str, cell: Any, factor: float) -> Any:
     """Convert a cell to the type of its role. Raises `ValueError` with the reason if it is invalid."""
     text = shown(str(cell).strip())
-    if role in TEXTS:
-        if role == "better" and text not in ("higher", "lower"):
-            raise ValueError(f"better is {text}, neither higher nor lower")
+    if role == "strategy":
         return text
     try:
         number = float("nan" if isinstance(cell, bool) else cell)
@@ -422,7 +416,6 @@ def _run(label: str, row: _Parsed) -> Run:
         metric=values["metric"] if "quality" in values else "",
         better=values.get("better"),
         quality=values.get("quality"),
-        oversubscribed=values.get("oversubscribed"),
     )
     return Run(outcome, source=source, epoch_seconds=values.get("epoch_seconds"))
 
