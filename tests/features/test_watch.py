@@ -1,9 +1,6 @@
-"""The live view of synthetic studies as they change, and in a real terminal."""
+"""The live view of synthetic studies as they change."""
 
 import os
-import pty
-import select
-import sys
 import time
 from io import StringIO
 
@@ -13,6 +10,7 @@ from rich.console import Console
 from scalestudy.cli.points_table import overview_table
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
+from scalestudy.features import watch
 from scalestudy.features.watch import last_line, picture
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Progress
@@ -85,38 +83,11 @@ def test_a_pipe_in_place_of_a_log_is_passed_over(folder):
     assert last_line(run) == ""
 
 
-@pytest.mark.slow
-def test_in_a_terminal_it_follows_and_ends_with_the_study(folder):
+def test_in_a_terminal_it_follows_and_ends_with_the_study(folder, monkeypatch):
     run = start(folder)
     run.log(0).write_text("a word of rank 0\n")
-    child, terminal = pty.fork()
-    if not child:
-        os.environ.update(TERM="xterm", COLUMNS="100", LINES="30", NO_COLOR="1")
-        os.execv(
-            sys.executable,
-            [sys.executable, "-m", "scalestudy", "status", str(folder.path), "--live", "--interval", "0.1"],
-        )
-    seen = Seen(terminal)
-    seen.until("1 running")
-    seen.until("[0] a word of rank 0")
-    run.write_result(result_of(run.point()))
-    seen.until("1 done, 1 missing")
-    assert os.waitpid(child, 0)[1] == 0
-    os.close(terminal)
-
-
-class Seen:
-    """The text that a terminal received."""
-
-    def __init__(self, terminal: int) -> None:
-        self.terminal, self.text = terminal, ""
-
-    def until(self, part: str) -> None:
-        """Read until `part` appears; fail after a minute without output."""
-        while part not in self.text:
-            ready, _, _ = select.select([self.terminal], [], [], 60)
-            assert ready, f"no {part!r} in {self.text[-2000:]!r}"
-            try:
-                self.text += os.read(self.terminal, 65536).decode(errors="replace")
-            except OSError:
-                raise AssertionError(f"it ended without {part!r}: {self.text[-2000:]!r}") from None
+    monkeypatch.setattr(watch.time, "sleep", lambda seconds: run.write_result(result_of(run.point())))
+    console = Console(file=StringIO(), width=100, height=30, force_terminal=True, no_color=True)
+    watch.show(folder.path, console, overview_table, 0.1)
+    text = console.file.getvalue()
+    assert text.index("1 running") < text.index("[0] a word of rank 0") < text.index("1 done, 1 missing")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from scalestudy.cli.options import (
     FileOption,
@@ -75,7 +75,9 @@ def report(
         int | None, option("With --from: workers of runs without a number.", "N", min=1)
     ] = None,
     metric: Annotated[str | None, option("With --from: column of the quality.", "NAME")] = None,
-    better: Annotated[str | None, option("With --from: direction of better quality.", "higher|lower")] = None,
+    better: Annotated[
+        Literal["higher", "lower"] | None, option("With --from: direction of better quality.")
+    ] = None,
     quality_margin: Annotated[
         str | None,
         option(

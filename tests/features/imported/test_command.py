@@ -44,7 +44,7 @@ def test_it_comes_in_every_form_and_goes_to_a_file(call, table: Path, tmp_path: 
     ("words", "way"),
     [
         (("--from", "no.csv"), "Correct the name after --from."),
-        (("--from", "{table}", "--better", "best"), "Correct --better."),
+        (("--from", "{table}", "--better", "best"), "higher"),
         (("--from", "{table}", "--column", "workers"), "Correct --column."),
         (("--from", "{table}", "--column", "training_seconds=T"), "Correct --column training_seconds=NAME."),
         (

@@ -178,7 +178,7 @@ def test_a_quality_that_is_unclear_is_refused():
         quality_column(["iou"], "dice")
 
 
-@pytest.mark.parametrize("said", [{"columns": ["workers"]}, {"columns": ["nodes=N"]}, {"better": "best"}])
+@pytest.mark.parametrize("said", [{"columns": ["workers"]}, {"columns": ["nodes=N"]}, {"margin": "x"}])
 def test_options_out_of_form_are_refused(said):
     with pytest.raises(UserError):
         options_of(**said)

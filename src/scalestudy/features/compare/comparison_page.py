@@ -130,7 +130,7 @@ def verdict(row: Compared, comparison: Comparison) -> str:
 def _differences(comparison: Comparison) -> Table:
     """Return a table with a row for each quantity of each shared row, grouped by quantity."""
     footnotes = list(dict.fromkeys(f"{row.why_not}." for row in comparison.rows if row.why_not))
-    cells = []
+    cells: list[tuple[str | Cell, ...]] = []
     for quantity in QUANTITIES:
         rows = [row for row in comparison.rows if row.quantity == quantity]
         known = [estimate.value for row in rows for estimate in row.values if estimate.value is not None]

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from scalestudy.analysis.runs import Run, RunSource
 from scalestudy.config.file import QualityMargin
@@ -69,13 +69,13 @@ def options_of(
     strategy: str | None = None,
     workers: int | None = None,
     metric: str | None = None,
-    better: str | None = None,
+    better: Better | None = None,
     margin: str | None = None,
 ) -> ImportOptions:
     """Return `ImportOptions` from command-line values, with `columns` such as ["workers=NCORES"].
 
     Raises:
-        UserError: A column's role, the value of `better` or the margin is unknown.
+        UserError: A column's role or the margin is unknown.
     """
     pairs = {}
     for text in columns:
@@ -84,14 +84,12 @@ def options_of(
             wanted = f"--column ROLE=NAME, with one of the roles {', '.join(NAMES)}"
             raise UserError(wanted, repr(text), "Correct --column.")
         pairs[role] = name
-    if better not in (None, "higher", "lower"):
-        raise UserError("higher or lower", repr(better), "Correct --better.")
     try:
         accepted = None if margin is None else QualityMargin.parse(margin if "%" in margin else float(margin))
     except ValueError:
         wanted = "a number above 0 in units of the metric, or a percentage"
         raise UserError(wanted, repr(margin), "Correct --quality-margin.") from None
-    return ImportOptions(pairs, strategy, workers, metric, cast(Better | None, better), accepted)
+    return ImportOptions(pairs, strategy, workers, metric, better, accepted)
 
 
 class ImportedColumn(NamedTuple):

@@ -14,7 +14,6 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from scalestudy.config.keys import suggestion
 from scalestudy.config.toml_text import read_text, toml_table
 from scalestudy.features.proposal.facts import NODES, Missing, ProposalSubject, count_noun
 from scalestudy.report.document import Block, Items, Paragraph, Table, headings_of
@@ -87,13 +86,8 @@ def find_panel(name: str) -> Panel:
         return parse_panel(read_text(path), path.name)
     shipped = shipped_panels()
     if name not in shipped:
-        close = suggestion(name, shipped)
-        raise UserError(
-            f"one of the panels {', '.join(shipped)}",
-            f"{name!r}",
-            (f"Did you mean `{close}`? " if close else "")
-            + f"Choose one with --panel, or name your own file: --panel ./mine{ENDING}.",
-        )
+        action = f"Choose one with --panel, or name your own file: --panel ./mine{ENDING}."
+        raise UserError(f"one of the panels {', '.join(shipped)}", f"{name!r}", action)
     return parse_panel(shipped[name], f"{name}{ENDING}")
 
 
