@@ -103,9 +103,9 @@ def test_undone_runs_come_first_with_their_reasons_links_and_logs():
 
 def samples(kind="masks", **sample):
     pictures = dict.fromkeys(("image", "truth", "prediction", "difference"), "aGVsbG8=")
-    values = {"name": "a<b>.png", "roles": ["worst by loss", "median by iou"], "loss": 0.25, "quality": 0.5}
+    values = {"name": "a<b>.png", "roles": ["median by loss", "worst by loss"], "loss": 0.25}
     known = [GallerySample.model_validate({**values, "pictures": pictures, **sample})]
-    record = GalleryRecord(kind=kind, metric="iou", better="higher", considered=8, of=20, samples=known)
+    record = GalleryRecord(kind=kind, considered=8, of=20, samples=known)
     words, *_, photos = gallery_blocks(record)
     return words.text, photos.photos[0]
 
@@ -113,8 +113,8 @@ def samples(kind="masks", **sample):
 def test_samples_say_how_they_were_chosen_and_describe_every_picture():
     text, photo = samples()
     assert "8 of 20 validation samples" in text
-    assert "worst by loss, median by IoU" in photo.caption
-    assert [description for _, description in photo.images][1] == "truth of a<b>.png: loss 0.2500; IoU 0.500"
+    assert "median by loss, worst by loss" in photo.caption
+    assert [description for _, description in photo.images][1] == "truth of a<b>.png: loss 0.2500"
     assert len(photo.images) == 4
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.objectives import Sense
 from scalestudy.engines.group import Group, Joined, Replicas
-from scalestudy.engines.interface import Flops, Judged, Values, Variable
+from scalestudy.engines.interface import Flops, Values, Variable
 from scalestudy.hardware.no_gpus import Reason
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import EngineTraits, Requirement, engine_traits
@@ -192,10 +192,8 @@ class LinearTrainer:
     def outputs(self, inputs, scale):
         return _softmax(inputs.reshape(len(inputs), -1) * scale @ self.weight)
 
-    def judged(self, inputs, targets, scale):
-        p = self.outputs(inputs, scale)
-        right = (p.argmax(1) == targets).astype(float)
-        return Judged(p, -np.log(p[np.arange(len(p)), targets]), right)
+    def losses(self, inputs, targets, scale):
+        return -np.log(self.outputs(inputs, scale)[np.arange(len(targets)), targets])
 
 
 class LinearTraits(EngineTraits):

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from scalestudy.engines.interface import Judged
 from scalestudy.store.model_record import ModelRecord
 
 
@@ -21,10 +20,8 @@ class Bright:
     def outputs(self, inputs, scale):
         return (inputs[..., :1] * scale).astype(np.float32)
 
-    def judged(self, inputs, targets, scale):
-        p = self.outputs(inputs, scale)[..., 0]
-        losses = ((p - (targets == 1)) ** 2).mean((1, 2))
-        return Judged(p[..., None], losses, ((p >= 0.5) == (targets == 1)).mean((1, 2)))
+    def losses(self, inputs, targets, scale):
+        return ((self.outputs(inputs, scale)[..., 0] - (targets == 1)) ** 2).mean((1, 2))
 
 
 class Mean:

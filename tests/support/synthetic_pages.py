@@ -72,11 +72,10 @@ def _gallery() -> str:
         "name": "a<b>.png",
         "roles": ["worst by loss"],
         "loss": 0.25,
-        "quality": 0.5,
         "pictures": pictures,
     }
     samples = [GallerySample.model_validate(sample)]
-    record = GalleryRecord(kind="masks", metric="iou", better="higher", considered=8, of=20, samples=samples)
+    record = GalleryRecord(kind="masks", considered=8, of=20, samples=samples)
     return html(gallery_document(record, "a & b"))
 
 

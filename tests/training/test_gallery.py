@@ -10,7 +10,6 @@ from PIL import Image
 from data_settings import data_of
 from linear import LinearTrainer
 from model_records import Bright, record
-from scalestudy.config.objectives import Sense
 from scalestudy.data.store.preparation import prepare
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.run_folder import RunFolder
@@ -46,8 +45,6 @@ def folder(tmp_path, prepared):
 
 
 class Trained(LinearTrainer):
-    sense = Sense("higher")
-
     def __init__(self):
         self.weight = np.random.default_rng(1).normal(0, 1, (30, 3))
 
@@ -59,17 +56,10 @@ def test_it_shows_the_best_and_the_worst_of_some_samples(folder, prepared):
     losses = [sample.loss for sample in record.samples]
     assert losses == sorted(losses)
     assert "best by loss" in record.samples[0].roles
-    assert "worst by accuracy" in record.samples[-1].roles
+    assert "worst by loss" in record.samples[-1].roles
     assert record.samples[-1].truth != record.samples[-1].predicted
     assert record.samples[0].probability > 0.9
     assert folder.gallery.stat().st_size < 100_000
-
-
-def test_its_bytes_are_bounded(folder, prepared, monkeypatch):
-    monkeypatch.setattr(gallery, "BYTES", 1500)
-    gallery.leave(folder, Trained(), prepared, np.arange(90))
-    assert folder.gallery.stat().st_size <= 1501
-    assert 0 < len(folder.gallery_record().samples) < 6
 
 
 def test_it_can_be_left_out(folder, prepared):
@@ -98,43 +88,15 @@ def test_samples_are_spread_evenly_and_bounded_by_their_pixels(rows, pixels, cou
     assert some[0] == 0 and some[-1] == rows - 1
 
 
-NONE = np.full(9, np.nan)
-
-
-def roles(chosen):
-    return {role: each.place for each in chosen for role in each.roles}
-
-
-def test_best_median_and_worst_are_by_loss():
-    losses = np.array([5.0, 1, 9, 3, 7, 2, 8, 4, 6])
-    found = roles(choose(losses, NONE, "iou", "higher", 1))
-    assert found == {"best by loss": 1, "median by loss": 0, "worst by loss": 2}
-
-
-@pytest.mark.parametrize(("better", "best"), [("higher", 2), ("lower", 0)])
-def test_and_by_the_quality_in_the_way_that_it_is_better(better, best):
-    found = roles(choose(np.arange(3.0), np.array([0.1, 0.5, 0.9]), "iou", better, 1))
-    assert found["best by iou"] == best
-    assert found["worst by iou"] == 2 - best
-
-
-def test_samples_of_one_quality_are_told_apart_by_their_loss():
-    found = roles(choose(np.array([3.0, 1, 2, 4]), np.array([1.0, 1, 0, 0]), "accuracy", "higher", 1))
-    assert found["best by accuracy"] == 1
-    assert found["worst by accuracy"] == 3
-
-
-def test_what_is_not_finite_is_worst():
-    found = roles(choose(np.array([1.0, np.nan, 2]), np.array([0.2, 0.3, np.nan]), "iou", "higher", 1))
-    assert found["worst by loss"] == 1
-    assert found["worst by iou"] == 2
+def test_best_median_and_worst_are_by_loss_and_what_is_not_finite_is_worst():
+    losses = np.array([5.0, 1, 9, 3, 7, 2, np.nan, 4, 6])
+    assert choose(losses, 1) == [(1, ("best by loss",)), (0, ("median by loss",)), (6, ("worst by loss",))]
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_a_sample_is_shown_once_with_all_its_roles_and_few_samples_are_enough(count):
-    chosen = choose(np.array([2.0, 1]), np.array([0.5, 0.9]), "iou", "higher", count)
-    assert sorted(each.place for each in chosen) == [0, 1]
-    assert chosen[0].place == 1
+    assert [chosen.place for chosen in choose(np.array([2.0, 1]), count)] == [1, 0]
+    assert choose(np.array([2.0]), count) == [(0, ("best by loss", "median by loss", "worst by loss"))]
 
 
 @pytest.fixture(scope="module")
@@ -155,12 +117,10 @@ def shown_set(tmp_path_factory):
 def test_a_gallery_names_its_samples_and_holds_their_pictures(shown_set):
     model = record(shape=(16, 16, 1), class_names=list(shown_set.class_names))
     rows = np.arange(8)
-    made = gallery_of(Bright(), model, shown_set, rows, count=1, better="higher", of=20)
+    made = gallery_of(Bright(), model, shown_set, rows, count=1, of=20)
     worst = made.samples[-1]
     assert worst.name == "images/7.png"
-    assert {"worst by loss", "worst by iou"} <= set(worst.roles)
-    assert worst.quality == 0
-    assert made.samples[0].quality == 1
+    assert worst.roles == ["worst by loss"]
     assert (made.considered, made.of) == (8, 20)
     assert list(worst.pictures) == ["image", "truth", "prediction", "difference"]
     for content in worst.pictures.values():

@@ -151,5 +151,5 @@ def test_samples_are_judged_by_the_loss_as_it_was_trained(session, sets, tmp_pat
     (spread,) = one.trainer.task.weights
     assert float(spread.numpy()) != 1
     prepared, rows = sets["cnn"][0], one.split.validation
-    judged = one.trainer.inference().judged(prepared.inputs[rows], prepared.targets[rows], prepared.scale)
-    assert judged.losses.mean() == pytest.approx(one.measure(rows)["loss"], rel=1e-5)
+    losses = one.trainer.inference().losses(prepared.inputs[rows], prepared.targets[rows], prepared.scale)
+    assert losses.mean() == pytest.approx(one.measure(rows)["loss"], rel=1e-5)

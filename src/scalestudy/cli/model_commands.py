@@ -78,7 +78,7 @@ def predict(
     """Predict masks or classes of images with a trained model.
 
     Writes the table DIR/predictions.csv and, for segmentation, DIR/masks/NAME.png: class indices with a
-    palette, in the size of the image. Images are preprocessed as in training; the command prints how.
+    palette, in the size of the image. Images are preprocessed as in training.
 
     Images that cannot be read are listed and skipped; the exit code is then 1.
     """
@@ -110,7 +110,7 @@ def evaluate(
 ) -> None:
     """Evaluate a trained model on a data set, each sample once.
 
-    The data set must have the classes of the training, by name; their order does not matter.
+    The data set must have the classes of the training, in their order.
     """
     from scalestudy.features.predict import use_model
     from scalestudy.report.number_format import number
@@ -131,7 +131,6 @@ def evaluate(
 def samples(
     model: Model = None,
     out_file: Annotated[Path, option("HTML page to write.", "FILE", name="--out")] = Path("samples.html"),
-    number: Annotated[int, option("Samples of each kind.", "N")] = 3,
     point: PointOption = None,
     weights: Weights = "last",
     task: TaskFile = None,
@@ -140,14 +139,13 @@ def samples(
 ) -> None:
     """Show samples that a model predicts well and badly, with truth and prediction.
 
-    All validation samples are ranked by their own loss and quality. The page contains its pictures and needs
-    no network.
+    All validation samples are ranked by their own loss. The page contains its pictures and needs no network.
     """
     from scalestudy.features.predict.use_model import write_gallery
 
     refuse_target(out_file, [model], force=force)
     trained, terminal = _found(model, point, weights, task)
-    judged = write_gallery(trained, out_file, terminal, samples=number, device=device)
+    judged = write_gallery(trained, out_file, terminal, device=device)
     out().print(f"{judged} validation samples evaluated with {trained.label}: {out_file}", markup=False)
 
 
@@ -157,9 +155,6 @@ def export(
         Path, option("File (.keras, .onnx, .pt2), or folder of a SavedModel.", "PATH", name="--out")
     ],
     model: Model = None,
-    format: Annotated[
-        str | None, option("Output format.", "keras|savedmodel|onnx|pt2", "by the ending of --out")
-    ] = None,
     point: PointOption = None,
     weights: Weights = "last",
     task: TaskFile = None,
@@ -167,14 +162,14 @@ def export(
 ) -> None:
     """Write a trained model in a format that loads without Scalestudy.
 
-    The exported model takes images as they are stored (8 or 16 bits) and scales them itself. It holds the
-    names of its classes and the preprocessing, and so does a JSON file beside it.
+    The exported model takes images as they are stored (8 or 16 bits) and scales them itself. A JSON file
+    beside it holds the names of its classes and the preprocessing.
     """
     from scalestudy.features.predict.use_model import export_model
 
     refuse_target(out_path, [model], force=force)
     trained, terminal = _found(model, point, weights, task)
-    beside = export_model(trained, out_path, format, terminal, force=force)
+    beside = export_model(trained, out_path, terminal, force=force)
     height, width, channels = trained.record.input_shape
     last = trained.path.suffix == ".keras"  # PyTorch modules take channels first
     shape = " x ".join(map(str, (height, width, channels) if last else (channels, height, width)))
@@ -197,8 +192,6 @@ def _found(
 
 def _print_predicted(done: "Predicted", wanted: "Wanted", label: str) -> None:
     console = out()
-    for change, count in sorted(done.changes.items(), key=lambda pair: -pair[1]):
-        err().print(f"{count} image{'s' * (count != 1)}: {change}.", markup=False)
     for shown, why in done.skipped[:SHOWN]:
         err().print(f"Left out: {why if shown in why else f'{shown}: {why}'}", markup=False, style="red")
     if len(done.skipped) > SHOWN:

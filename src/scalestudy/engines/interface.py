@@ -103,28 +103,14 @@ class StepTrial(NamedTuple):
     stray: str | None
 
 
-class Judged(NamedTuple):
-    """A model's outputs, losses and qualities for each of B samples with targets.
-
-    Attributes:
-        outputs: Shape [B, ...].
-        losses: Shape [B].
-        qualities: The task's first metric for each sample alone, shape [B]; NaN where undefined.
-    """
-
-    outputs: NDArray[np.float32]
-    losses: NDArray[np.float64]
-    qualities: NDArray[np.float64]
-
-
 class Inference(Protocol):
     """A trained model in one process, without other workers."""
 
     def outputs(self, inputs: NDArray[Any], scale: float) -> NDArray[np.float32]:
         """Return the outputs for inputs of shape [B, H, W, C]; `inputs * scale` lies in [0, 1]."""
 
-    def judged(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> Judged:
-        """Return outputs, losses and qualities of samples with targets (shape [B, ...]); needs the task."""
+    def losses(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> NDArray[np.float64]:
+        """Return the loss of each of B samples with targets, shape [B]; needs the task."""
 
 
 class Flops(NamedTuple):

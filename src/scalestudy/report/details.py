@@ -129,13 +129,10 @@ def samples_of(findings: Findings) -> Folded | None:
 def gallery_blocks(record: GalleryRecord) -> tuple[Block, ...]:
     """The best, median and worst validation samples."""
     among = f"{record.considered} of {record.of}" if record.considered < record.of else f"all {record.of}"
-    text = (
-        f"Chosen from {among} validation samples by the loss and the {metric_label(record.metric)} of each"
-        " sample."
-    )
+    text = f"Chosen from {among} validation samples by the loss of each sample."
     text += " Weights of the best epoch." if record.weights == "best" else ""
     colours = [Paragraph(COLOURS_OF_MASKS)] if record.kind == "masks" else []
-    return Paragraph(text), *colours, Photos(tuple(_photo(sample, record) for sample in record.samples))
+    return Paragraph(text), *colours, Photos(tuple(map(_photo, record.samples)))
 
 
 def gallery_document(record: GalleryRecord, label: str) -> Document:
@@ -143,22 +140,18 @@ def gallery_document(record: GalleryRecord, label: str) -> Document:
     return Document(label, gallery_blocks(record), "Best, median and worst validation samples")
 
 
-def _photo(sample: GallerySample, record: GalleryRecord) -> Photo:
-    label = metric_label(record.metric)
+def _photo(sample: GallerySample) -> Photo:
     facts = [f"loss {number(sample.loss, 4)}"]
     if sample.predicted is not None:
         predicted = f"{sample.predicted} ({number(100 * (sample.probability or 0), 0)} %)"
         wrong = sample.truth is not None and sample.truth != sample.predicted
         facts.append(f"predicted {predicted}, truth {sample.truth}" if wrong else f"{predicted}, correct")
-    elif sample.quality is not None:
-        facts.append(f"{label} {number(sample.quality, 3)}")
-    roles = ", ".join(role.replace(f" by {record.metric}", f" by {label}") for role in sample.roles)
     images = tuple(
         (b64decode(content), f"{name} of {sample.name}: {'; '.join(facts)}")
         for name, content in sample.pictures.items()
     )
     what = f" ({', '.join(sample.pictures)})" if len(images) > 1 else ""
-    return Photo(f"{sample.name}: {roles}; {'; '.join(facts)}{what}", images)
+    return Photo(f"{sample.name}: {', '.join(sample.roles)}; {'; '.join(facts)}{what}", images)
 
 
 def every_run(findings: Findings, study_link: str) -> Folded | None:

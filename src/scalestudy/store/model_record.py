@@ -4,13 +4,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from scalestudy.config.objectives import Better
 from scalestudy.config.settings import ResolvedTrain
 from scalestudy.plugins.engines import DEFAULT
 from scalestudy.store.records import Record
 
-EMBEDDED = "scalestudy.json"
-"""Name of the record inside an exported model: in a .keras file's archive or a SavedModel's folder."""
 SCRATCH = "none"
 """Value of `weights` under [train] for a model that starts without pretrained weights."""
 
@@ -93,10 +90,8 @@ class GallerySample(Record):
 
     name: str
     roles: list[str]
-    """Why it is shown: "best by loss", "median by iou"."""
+    """Why it is shown: "best by loss", "median by loss", "worst by loss"."""
     loss: float
-    quality: float | None = None
-    """The metric on this sample alone; None if it is undefined."""
     truth: str | None = None
     """Its class, if samples have classes."""
     predicted: str | None = None
@@ -111,8 +106,6 @@ class GalleryRecord(Record):
 
     schema_version: Literal[1] = 1
     kind: str
-    metric: str
-    better: Better | None = None
     considered: int
     """Number of samples from which these were chosen."""
     of: int

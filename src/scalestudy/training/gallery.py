@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from scalestudy.config.objectives import Better
 from scalestudy.data.images import pictures
 from scalestudy.data.loader import read_rows, reader_of
 from scalestudy.data.samples import IGNORE, Indices
@@ -85,36 +84,19 @@ class Chosen(NamedTuple):
     roles: tuple[str, ...]
 
 
-def choose(
-    losses: NDArray[np.float64],
-    qualities: NDArray[np.float64],
-    metric: str,
-    better: Better | None,
-    count: int,
-) -> list[Chosen]:
-    """Select the best, median and worst samples, `count` of each, by loss and by quality; lowest loss first.
+def choose(losses: NDArray[np.float64], count: int) -> list[Chosen]:
+    """Select the best, median and worst samples by `losses` (shape [M]), `count` of each; lowest loss first.
 
-    `losses` and `qualities` have shape [M]. Quality is ignored if all values are NaN or `better` is None.
-    Samples of equal quality are ordered by their loss. Values that are not finite count as worst.
+    Losses that are not finite count as worst.
     """
-    worst_first = np.nan_to_num(losses, nan=math.inf, posinf=math.inf)
-    orders = {"loss": np.argsort(worst_first, kind="stable")}
-    if better is not None and np.isfinite(qualities).any():
-        gains = np.nan_to_num(qualities if better == "higher" else -qualities, nan=-math.inf)
-        orders[metric] = np.lexsort((worst_first, -gains))
-    roles: dict[int, list[str]] = {}
-    for by, order in orders.items():
-        middle = max(0, (len(order) - count) // 2)
-        sorts = (
-            ("best", order[:count]),
-            ("median", order[middle : middle + count]),
-            ("worst", order[::-1][:count]),
-        )
-        for sort, places in sorts:
-            for place in places.tolist():
-                roles.setdefault(place, []).append(f"{sort} by {by}")
-    first = sorted(roles, key=lambda place: (worst_first[place], place))
-    return [Chosen(place, tuple(roles[place])) for place in first]
+    order = np.argsort(np.nan_to_num(losses, nan=math.inf, posinf=math.inf), kind="stable").tolist()
+    middle = max(0, (len(order) - count) // 2)
+    sorts = {"best": order[:count], "median": order[middle : middle + count], "worst": order[::-1][:count]}
+    roles = {
+        place: tuple(f"{name} by loss" for name, places in sorts.items() if place in places)
+        for place in order
+    }
+    return [Chosen(place, why) for place, why in roles.items() if why]
 
 
 def gallery_of(
@@ -124,35 +106,25 @@ def gallery_of(
     rows: Indices,
     *,
     count: int,
-    better: Better | None,
     of: int,
 ) -> GalleryRecord:
     """Evaluate `rows` (shape [M], from a validation set of `of` rows) and show `count` of each kind."""
-    metric = record.metric or "quality"
-    losses, qualities = [], []
-    for inputs, targets, _ in _parts(prepared, rows):
-        judged = model.judged(inputs, targets, prepared.scale or 1.0)
-        losses.append(judged.losses)
-        qualities.append(judged.qualities)
-    loss, quality = np.concatenate(losses), np.concatenate(qualities)
+    parts = [model.losses(*part, prepared.scale or 1.0) for part in _parts(prepared, rows)]
+    losses = np.concatenate(parts)
     samples = []
-    for chosen in choose(loss, quality, metric, better, count):
+    for chosen in choose(losses, count):
         row = rows[chosen.place : chosen.place + 1]
         inputs, targets = read_rows(prepared, row)
         outputs = model.outputs(inputs, prepared.scale or 1.0)
         values = probabilities(outputs, record, logits=are_logits(outputs))[0]
-        value = float(quality[chosen.place])
         shown = GallerySample(
             name=prepared.names[int(row[0])],
             roles=list(chosen.roles),
-            loss=float(loss[chosen.place]),
-            quality=value if math.isfinite(value) else None,
+            loss=float(losses[chosen.place]),
         )
         samples.append(_with_pictures(shown, inputs[0], targets[0], values, prepared.class_names))
     return GalleryRecord(
         kind=prepared.kind,
-        metric=metric,
-        better=better,
         considered=len(rows),
         of=of,
         weights=record.weights,
@@ -191,22 +163,19 @@ def _picture(rgb: Any) -> str:
     return b64encode(pictures.png(pictures.within(rgb, SIDE))).decode()
 
 
-def _parts(prepared: Prepared, rows: Indices) -> Iterator[tuple[Any, Any, Indices]]:
-    """Yield inputs and targets of rows in small batches, with their row numbers."""
+def _parts(prepared: Prepared, rows: Indices) -> Iterator[tuple[Any, Any]]:
+    """Yield inputs and targets of rows in small batches."""
     height, width, _ = prepared.input_shape
     size = max(1, min(64, PIXELS_AT_ONCE // (height * width)))
     reader = reader_of(prepared)
     for start in range(0, len(rows), size):
-        part = rows[start : start + size]
-        yield *read_rows(prepared, part, reader), part
+        yield read_rows(prepared, rows[start : start + size], reader)
 
 
 SAMPLES = 48
 """Maximum number of validation samples evaluated; rank 0 does this while the other ranks wait."""
 PIXELS = 2**22
 """Maximum number of pixels of these samples together."""
-BYTES = 2_000_000
-"""Maximum file size in bytes; the last samples are dropped to stay below it."""
 
 
 def leave(folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices) -> None:
@@ -224,15 +193,10 @@ def leave(folder: RunFolder, trainer: Trainer, prepared: Prepared, rows: Indices
             prepared,
             some(rows, int(np.prod(prepared.input_shape[:2]))),
             count=1,
-            better=trainer.sense.better,
             of=len(rows),
         )
-        text = made.model_dump_json()
-        while len(text) > BYTES and made.samples:
-            made = made.model_copy(update={"samples": made.samples[:-1]})
-            text = made.model_dump_json()
         folder.refuse_other_job()
-        write_atomically(folder.gallery, text + "\n")
+        write_atomically(folder.gallery, made.model_dump_json() + "\n")
     except Exception as error:  # an error of the user's model or of the disk must not fail the run
         traceback.print_exc()
         print(f"scalestudy: this run has no gallery: {error}", flush=True)

@@ -121,18 +121,6 @@ def trained(task: Path) -> None:
     add_trained(digests(source_files(str(task))))
 
 
-def test_a_task_file_that_was_moved_with_the_study_is_found_unless_it_has_changed(study, tmp_path):
-    run, task = run_of(study, 0), tmp_path / "task.py"
-    task.write_text("loss = 'moved'\n")
-    trained(task)
-    gone = str(tmp_path / "gone" / "task.py")
-    run.write_model_record(RECORD.model_copy(update={"task": gone, "task_checksum": file_checksum(task)}))
-    assert find_model(run.path).record.task == str(task)
-    task.write_text("loss = 'changed'\n")
-    found = find_model(run.path)
-    assert found.record.task == "" and str(task) in found.notes[-1]
-
-
 def test_code_that_this_user_has_not_trained_with_is_not_run_unless_its_file_is_named(study, tmp_path):
     run, task, beside = run_of(study, 0), tmp_path / "task.py", tmp_path / "helper.py"
     task.write_text("import helper\nloss = 'foreign'\n")

@@ -11,7 +11,7 @@ from PIL import Image
 from model_records import Bright, Mean, record
 from scalestudy.data.images.decode import read_mask
 from scalestudy.features.predict.image_inputs import files_of
-from scalestudy.features.predict.model_worker import predict_images, renumber
+from scalestudy.features.predict.model_worker import predict_images
 from scalestudy.features.predict.predict import as_csv
 from scalestudy.features.predict.use_model import ModelJob
 from scalestudy.training.reading import in_channels
@@ -49,7 +49,6 @@ def test_masks_have_the_size_and_name_of_their_images(tmp_path):
         assert np.array_equal(mask, (image >= 127.5).astype(np.uint8))
         share = lines[number]["shares"][1]
         assert share == pytest.approx((image >= 127.5).mean())
-    assert [line["told"] for line in lines][:2] == [[], ["cut into 15 tiles of 8 x 8"]]
 
 
 def test_more_images_than_are_read_at_once_are_predicted_with_their_overlays(tmp_path):
@@ -100,15 +99,6 @@ def test_a_table_of_masks_has_their_files_and_the_share_of_each_class(tmp_path):
     (row,) = csv.DictReader(io.StringIO(as_csv(lines, record())))
     assert (row["mask"], row["height"], row["width"]) == ("masks/000.png", "8", "10")
     assert float(row["share_ground"]) + float(row["share_thing"]) == pytest.approx(1, abs=1e-5)
-
-
-def test_classes_of_another_order_are_renumbered_and_what_is_ignored_stays_so():
-    targets = np.array([0, 1, 2, 1], np.int32)
-    numbers = renumber(targets, [2, 0, 1], masks=False)
-    assert numbers.tolist() == [2, 0, 1, 0] and numbers.dtype == np.int32
-    assert renumber(targets, [0, 1, 2], masks=False) is targets
-    masks = np.array([[[0, 1, 255]]], np.uint8)
-    assert renumber(masks, [1, 0], masks=True).tolist() == [[[1, 0, 255]]]
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])

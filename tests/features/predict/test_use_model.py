@@ -11,7 +11,12 @@ from model_records import record
 from scalestudy.app.follow import Listener
 from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.features.predict.predict import MARK, Wanted, plan
-from scalestudy.features.predict.use_model import export_model, match, metadata_path, write_gallery
+from scalestudy.features.predict.use_model import (
+    export_model,
+    metadata_path,
+    refuse_other_data,
+    write_gallery,
+)
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import UserError
 
@@ -24,43 +29,37 @@ def a_set(*names, kind="classes", scale=1 / 255):
     return SimpleNamespace(kind=kind, class_names=names, scale=scale)
 
 
-def test_classes_are_matched_by_name_whatever_their_order():
-    assert match(record("classes"), a_set("c", "a", "b"), "other") == [2, 0, 1]
-
-
 @pytest.mark.parametrize(
     ("other", "message"),
     [
         (a_set("a", "b", "d"), "other with a, b, d"),
-        (a_set("a", "b"), "other with a, b"),
-        (a_set("a", "b", "c", "d"), "other with a, b, c, d"),
+        (a_set("c", "a", "b"), "other with c, a, b"),
         (a_set("a", "b", "c", kind="masks"), "of the kind masks"),
         (a_set("a", "b", "c", scale=1.0), "other, multiplied by 1"),
     ],
 )
 def test_other_classes_kinds_and_numbers_are_refused(other, message):
+    refuse_other_data(record("classes"), a_set("a", "b", "c"), "same")
     with pytest.raises(UserError, match=message):
-        match(record("classes"), other, "other")
+        refuse_other_data(record("classes"), other, "other")
 
 
 @pytest.mark.parametrize(
-    ("name", "form", "message"),
+    ("name", "message"),
     [
-        ("m.keras", "h5", "--format keras, savedmodel, onnx"),
-        ("m.onnx", "keras", "a file that ends in .keras"),
-        ("m", "onnx", "a file that ends in .onnx"),
-        ("m.keras", "savedmodel", "a folder's name"),
-        ("none/m.keras", "keras", "which does not exist"),
-        ("there.keras", "keras", "replace them with --force"),
-        ("full", "savedmodel", r"Name another with --out\."),
+        ("m.h5", "ends in .keras or nothing"),
+        ("m.pt2", "or .onnx"),
+        ("none/m.keras", "which does not exist"),
+        ("there.keras", "replace them with --force"),
+        ("full", r"Name another with --out\."),
     ],
 )
-def test_an_export_to_a_wrong_place_or_form_is_refused(tmp_path, name, form, message):
+def test_an_export_to_a_wrong_place_or_form_is_refused(tmp_path, name, message):
     (tmp_path / "there.keras").touch()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
     with pytest.raises(UserError, match=message):
-        export_model(found(tmp_path / "run"), tmp_path / name, form, Listener())
+        export_model(found(tmp_path / "run"), tmp_path / name, Listener())
 
 
 def test_the_models_own_file_is_not_replaced_even_by_force(tmp_path):
@@ -69,7 +68,7 @@ def test_the_models_own_file_is_not_replaced_even_by_force(tmp_path):
     (tmp_path / "link.keras").symlink_to(model)
     for out in (model, tmp_path / "link.keras", tmp_path / "best.keras"):
         with pytest.raises(UserError) as refused:
-            export_model(found(tmp_path), out, "keras", Listener(), force=True)
+            export_model(found(tmp_path), out, Listener(), force=True)
         assert str(out) in refused.value.received
     assert model.read_bytes() == b"weights"
 

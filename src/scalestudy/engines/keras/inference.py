@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from scalestudy.config.objectives import class_keys
 from scalestudy.data.samples import Call
-from scalestudy.engines.interface import Judged
 from scalestudy.engines.keras.model_files import load_model
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.load import load_task
@@ -88,25 +87,12 @@ class Evaluation(ABC):
         return [keras.ops.convert_to_tensor(value) for value in self._start[metric]]
 
 
-def quality_of_each(task: Task, targets: Any, outputs: Any) -> NDArray[np.float64]:
-    """Return the task's first metric for each sample alone, shape [B]; NaN if it is not a scalar."""
-    name, metric = next(iter(task.metrics.items()))
-    targets, outputs = task.seen_by(name, targets, outputs)
-    start = [keras.ops.convert_to_tensor(variable) for variable in metric.variables]
-    values = []
-    for row in range(len(targets)):
-        state = metric.stateless_update_state(start, targets[row : row + 1], outputs[row : row + 1])
-        value = np.asarray(keras.ops.convert_to_numpy(metric.stateless_result(state)), np.float64)
-        values.append(float(value) if value.ndim == 0 else np.nan)
-    return np.array(values)
-
-
 class KerasInference:
     """See `Inference`.
 
     Args:
         model: A Keras model, or a PyTorch module (`ModuleModel`), for inputs in [0, 1].
-        task: Returns the task with its loss and metrics; used by `judged`.
+        task: Returns the task with its loss; used by `losses`.
         within: Wraps the function that calls the model (`tf.function`, `torch.no_grad()`).
     """
 
@@ -120,18 +106,14 @@ class KerasInference:
         return self._find_task()
 
     def outputs(self, inputs: NDArray[Any], scale: float) -> NDArray[np.float32]:
-        return self._shown(self._outputs(inputs, scale))
-
-    def judged(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> Judged:
-        outputs, true = self._outputs(inputs, scale), keras.ops.convert_to_tensor(targets)
-        losses = _array(self._task.loss(true, outputs), "float64")
-        qualities = quality_of_each(self._task, true, outputs)
-        return Judged(self._shown(outputs), losses, qualities)
-
-    def _shown(self, outputs: Any) -> NDArray[np.float32]:
-        """Return the outputs as an array; for a PyTorch module, its probabilities."""
+        outputs = self._outputs(inputs, scale)
+        # For a PyTorch module, its probabilities.
         told = outputs if isinstance(self._model, keras.Model) else self._model.probabilities(outputs)
         return _array(told, "float32")
+
+    def losses(self, inputs: NDArray[Any], targets: NDArray[Any], scale: float) -> NDArray[np.float64]:
+        true = keras.ops.convert_to_tensor(targets)
+        return _array(self._task.loss(true, self._outputs(inputs, scale)), "float64")
 
     def _outputs(self, inputs: NDArray[Any], scale: float) -> Any:
         tensor = keras.ops.cast(keras.ops.convert_to_tensor(inputs), keras.config.floatx()) * scale

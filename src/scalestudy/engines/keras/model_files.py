@@ -1,20 +1,17 @@
 """Files of Keras models: loading a saved model, and exporting it for other programs."""
 
 import importlib.util
-import json
 import os
 import shutil
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import keras
 import numpy as np
 
 from scalestudy.config.catalog import has_name
-from scalestudy.store.model_record import EMBEDDED, ModelRecord
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.load import definitions_of
 from scalestudy.tasks.task_file import import_file
 from scalestudy.util.errors import UserError
@@ -72,20 +69,19 @@ def export_model(model: keras.Model, record: ModelRecord, out: str, form: str) -
         raise UserError(
             "the packages that write ONNX",
             f"no {' and no '.join(missing)} in this environment",
-            "Install them beside Scalestudy: pip install 'scalestudy[onnx]'; or choose --format savedmodel.",
+            "Install them beside Scalestudy: pip install 'scalestudy[onnx]'; or name a folder with --out.",
         )
     whole = with_scaling(model, record)
-    text = record.model_dump_json(indent=1)
     with write_whole(out, form) as half:
         if form == "keras":
             whole.save(half)
-            with zipfile.ZipFile(half, "a") as archive:
-                archive.writestr(EMBEDDED, text)
         elif form == "savedmodel":
             whole.export(str(half), format="tf_saved_model", verbose=False)
-            (half / EMBEDDED).write_text(text)
         else:
-            _export_onnx(whole, str(half), text)
+            given = whole.inputs[0]
+            # Keras cannot export a model that was never called.
+            whole(np.zeros((1, *given.shape[1:]), given.dtype))
+            whole.export(str(half), format="onnx", verbose=False)
 
 
 @contextmanager
@@ -109,7 +105,7 @@ def write_whole(out: str, form: str) -> Iterator[Path]:
         raise UserError(
             f"a model that can be written as {form}",
             error_text(error),
-            "Choose another --format; a custom layer may have no counterpart there.",
+            "Choose another format by the ending of --out; a custom layer may have no counterpart there.",
         ) from error
     finally:
         _remove(half)
@@ -120,23 +116,6 @@ def with_scaling(model: keras.Model, record: ModelRecord) -> keras.Model:
     inputs = keras.Input(record.input_shape, dtype=record.dtype, name="image")
     floats = keras.layers.Rescaling(record.scale, dtype="float32", name="scale")(inputs)
     return keras.Model(inputs, model(floats), name=model.name)
-
-
-def _export_onnx(model: keras.Model, path: str, text: str) -> None:
-    given = model.inputs[0]
-    model(np.zeros((1, *given.shape[1:]), given.dtype))  # Keras cannot export a model that was never called
-    model.export(path, format="onnx", verbose=False)
-    describe_onnx(path, text)
-
-
-def describe_onnx(path: str, text: str) -> None:
-    """Store a model's record, as JSON `text`, in an ONNX file."""
-    import onnx
-
-    made: Any = onnx.load(path)
-    values = {"scalestudy": text, "class_names": json.dumps(json.loads(text)["class_names"])}
-    onnx.helper.set_model_props(made, values)
-    onnx.save(made, path)
 
 
 def _remove(path: Path) -> None:

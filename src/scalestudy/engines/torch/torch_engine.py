@@ -20,7 +20,7 @@ from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine, StepTrial
 from scalestudy.engines.keras.arithmetic import OVERRIDE, begin, refuse_other_arithmetic
 from scalestudy.engines.keras.inference import KerasInference, build_module, open_inference
-from scalestudy.engines.keras.model_files import describe_onnx, export_model, load_model, write_whole
+from scalestudy.engines.keras.model_files import export_model, load_model, write_whole
 from scalestudy.engines.keras.private import (
     draw_by,
     forbid_downloads,
@@ -34,7 +34,7 @@ from scalestudy.engines.torch.philox import normal, truncated_normal, uniform
 from scalestudy.engines.torch.torch_group import without_exchange
 from scalestudy.engines.torch.torch_trainer import TorchTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
-from scalestudy.store.model_record import EMBEDDED, ModelRecord
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.module import ModuleModel
 from scalestudy.util.errors import UserError
 
@@ -228,7 +228,7 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
     Raises:
         UserError: If it cannot be written in this form.
     """
-    module, text = model.module.cpu().eval(), record.model_dump_json(indent=1)
+    module = model.module.cpu().eval()
     dtype = next(module.parameters()).dtype
     height, width, channels = record.input_shape
     module = Scaled(module, record.scale, dtype).eval()
@@ -238,17 +238,17 @@ def export_module(model: ModuleModel, record: ModelRecord, out: str, form: str) 
         if form == "pt2":
             batch = torch.export.Dim("batch", min=1)
             program = torch.export.export(module, (image,), dynamic_shapes=({0: batch},))
-            torch.export.save(program, half, extra_files={EMBEDDED: text})
+            torch.export.save(program, half)
         else:
-            _write_onnx(module, image, half, text)
+            _write_onnx(module, image, half)
 
 
-def _write_onnx(module: nn.Module, image: Any, path: Path, text: str) -> None:
+def _write_onnx(module: nn.Module, image: Any, path: Path) -> None:
     if importlib.util.find_spec("onnx") is None:
         raise UserError(
             "the package that writes ONNX",
             "no onnx in this environment",
-            "Install it beside Scalestudy: pip install 'scalestudy[onnx]'; or choose --format pt2.",
+            "Install it beside Scalestudy: pip install 'scalestudy[onnx]'; or name a .pt2 file with --out.",
         )
     axes = {"image": {0: "batch"}, "output": {0: "batch"}}
     torch.onnx.export(
@@ -260,4 +260,3 @@ def _write_onnx(module: nn.Module, image: Any, path: Path, text: str) -> None:
         input_names=["image"],
         output_names=["output"],
     )
-    describe_onnx(str(path), text)

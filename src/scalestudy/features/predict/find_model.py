@@ -80,8 +80,7 @@ def _with_code(model: FoundModel, task: Path | None) -> FoundModel:
     """Return the model with the task file whose code may run to load it, or with `task=""` in its record.
 
     Run folders come from anywhere. Their records cannot allow that code runs: only the user
-    can, by naming the file or by having trained with it. A task file may lie in a folder around its run, if
-    both were moved together.
+    can, by naming the file or by having trained with it.
     """
     record = model.record
     if has_name(record.task):
@@ -89,11 +88,9 @@ def _with_code(model: FoundModel, task: Path | None) -> FoundModel:
     notes: list[str] = []
     if task is None:
         file = Path(record.task)
-        around = () if file.exists() else model.run.path.absolute().parents
-        files = [each for each in (file, *(folder / file.name for folder in around)) if each.is_file()]
-        trained = next((each for each in files if was_trained(each)), None)
+        trained = file if file.is_file() and was_trained(file) else None
         if trained is None:
-            seen = f"{files[0]}, which" if files else f"{file}: it is not there, and"
+            seen = f"{file}, which" if file.is_file() else f"{file}: it is not there, and"
             notes.append(
                 f"The model's own code is not run: {seen} you have not trained with. --task allows it."
             )

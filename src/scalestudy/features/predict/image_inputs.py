@@ -22,8 +22,6 @@ from scalestudy.training.reading import in_channels
 from scalestudy.util.errors import UserError
 
 Array = npt.NDArray[Any]
-SCALES = {"uint8": 1 / 255, "uint16": 1 / 65535}
-"""Factor that scales an image file's integers to [0, 1]."""
 
 
 class ImageItem(Record):
@@ -91,8 +89,6 @@ class Read(NamedTuple):
     """Pixels as in the file, shape [H, W, C]."""
     scale: float
     """Factor that converts pixels to the model's inputs."""
-    changes: tuple[str, ...]
-    """Conversions to report."""
 
 
 def read_for(path: Path, record: ModelRecord) -> Read:
@@ -108,25 +104,17 @@ def read_for(path: Path, record: ModelRecord) -> Read:
         raise UserError(
             f"images of {channels} channels, as in training", f"{path} with {present}", "Convert the image."
         )
-    changes = ["colour, read as grey"] * (present > channels) + ["grey, read as colour"] * (
-        present < channels
-    )
     pixels = in_channels(pixels[None], channels)[0]
     if value_range and record.dtype == "float32":
         form = Form(channels, np.dtype(np.float32), tuple(value_range))
-        return Read(form.of(pixels, str(path)), record.scale, tuple(changes))
-    dtype = pixels.dtype.name
-    if dtype == record.dtype:
-        return Read(pixels, record.scale, tuple(changes))
-    scale, trained = SCALES.get(dtype), SCALES.get(record.dtype)
-    if scale is None or trained is None or not np.isclose(record.scale, trained):
+        return Read(form.of(pixels, str(path)), record.scale)
+    if pixels.dtype.name != record.dtype:
         raise UserError(
             f"numbers as in training ({record.dtype}, multiplied by {record.scale:.6g})",
-            f"{path} of {dtype}",
+            f"{path} of {pixels.dtype.name}",
             f"Store it as {record.dtype} with values of the same range.",
         )
-    changes.append(f"of {8 * pixels.dtype.itemsize} bits, scaled to 0..1 as those of the training")
-    return Read(pixels, scale, tuple(changes))
+    return Read(pixels, record.scale)
 
 
 @dataclass(frozen=True)
@@ -137,14 +125,6 @@ class Whole:
     into: Size
     way: Way = "pad"
     """`fit` under [data]: "pad", "crop" or "stretch"."""
-
-    @property
-    def change(self) -> str:
-        """Short description of the change to the image; "" if there is none."""
-        if self.size == self.into:
-            return ""
-        done = {"pad": "fitted into", "crop": "cropped to", "stretch": "stretched to"}[self.way]
-        return f"{done} {self.into[0]} x {self.into[1]}"
 
     def cut(self, image: Array) -> Array:
         """Return the inputs, shape [1, h, w, C], of an image of shape [H, W, C]."""
@@ -180,12 +160,6 @@ class Tiled:
     size: Size
     into: Size
     overlap: int
-
-    @property
-    def change(self) -> str:
-        """Short description of the change to the image."""
-        count, size = len(self._tiles), f"{self.into[0]} x {self.into[1]}"
-        return f"padded to {size}" if count == 1 else f"cut into {count} tiles of {size}"
 
     @property
     def _tiles(self) -> list[Tile]:

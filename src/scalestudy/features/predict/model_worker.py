@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.point import Point
 from scalestudy.data.child import Say, answer
 from scalestudy.data.images import pictures
 from scalestudy.data.loader import read_rows, reader_of
-from scalestudy.data.samples import IGNORE, Slice
+from scalestudy.data.samples import Slice
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import join
 from scalestudy.engines.interface import Engine, Inference, Trainer, engine_of
@@ -37,6 +36,8 @@ EVALUATED_PIXELS, PREDICTED_PIXELS = 2**20, 2**21
 """Maximum number of input pixels in a call of the model."""
 IMAGES_AT_ONCE = 16
 """Maximum number of images that are read before they are predicted."""
+PAGE_SAMPLES = 3
+"""Best, median and worst samples on a page of samples, each."""
 _ON_CPU = {"tf32": "float32"}
 """Precisions of GPUs, and their replacements on CPUs."""
 
@@ -65,9 +66,7 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
     model = engine.inference(job.model, job.record)
     if job.action == "gallery":
         rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
-        gallery = gallery_of(
-            model, job.record, prepared, rows, count=job.samples, better=job.better, of=len(rows)
-        )
+        gallery = gallery_of(model, job.record, prepared, rows, count=PAGE_SAMPLES, of=len(rows))
         return gallery.model_dump(mode="json")
     return {"lines": predict_images(model, job, say)}
 
@@ -84,7 +83,6 @@ def evaluate(engine: Engine, job: ModelJob, say: Say = lambda message: None) -> 
         part = rows[start : start + size]
         inputs, targets = read_rows(prepared, part, reader)
         inputs = in_channels(inputs, job.record.input_shape[2])
-        targets = renumber(targets, job.classes, masks=prepared.kind == "masks")
         more = trainer.evaluate((Slice(inputs[None], targets[None], 0, len(part), len(part)),))
         sums = [a + b for a, b in zip(sums, more, strict=True)] if sums else more
         say({"done": start + len(part), "all": len(rows)})
@@ -92,23 +90,12 @@ def evaluate(engine: Engine, job: ModelJob, say: Say = lambda message: None) -> 
     return {"results": trainer.results(total), "samples": len(rows)}
 
 
-def renumber(targets: NDArray[Any], classes: list[int], *, masks: bool) -> NDArray[Any]:
-    """Convert class indices of a data set to those of a model; ignored pixels stay ignored."""
-    if classes == sorted(range(len(classes))):
-        return targets
-    table = np.arange(256 if masks else len(classes), dtype=np.int64)
-    table[: len(classes)] = classes
-    if masks:
-        table[IGNORE] = IGNORE
-    return np.ascontiguousarray(table[targets].astype(targets.dtype))
-
-
 def _trainer(engine: Engine, job: ModelJob, prepared: Prepared) -> Trainer:
     """Build the model's task for a data set, and restore the model's weights."""
     record = job.record
-    # The task must see the channels and classes of the model, not those of the data set.
+    # The task must see the channels of the model, not those of the data set.
     shape = (*prepared.input_shape[:2], record.input_shape[2])
-    seen = prepared.model_copy(update={"input_shape": shape, "class_names": tuple(record.class_names)})
+    seen = prepared.model_copy(update={"input_shape": shape})
     alone = Placement(0, 1, 0, 1, 0, ("localhost",), "alone")
     joined = join(references(record.engine)[0], alone, workers=1, device=job.device)
     trainer = engine.trainer(_point(record, job.device), seen, np.ones(1), joined)
@@ -207,11 +194,7 @@ def _compute(
 
 def _write(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
     """Write the files of one image, and return its line of the table."""
-    change = image.placing.change
-    line: dict[str, Any] = {
-        "shown": image.item.shown,
-        "told": [*image.read.changes, *([change] if change else [])],
-    }
+    line: dict[str, Any] = {"shown": image.item.shown}
     if job.record.kind == "classes":
         (one,) = values
         return line | {"class": int(np.argmax(one)), "probabilities": [float(value) for value in one]}

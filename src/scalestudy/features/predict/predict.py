@@ -38,12 +38,11 @@ class Wanted(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """Summary of predictions; `changes` and `classes` are numbers of images by change and predicted class."""
+    """Summary of predictions; `classes` are numbers of images by predicted class."""
 
     table: Path
     images: int
     skipped: tuple[tuple[str, str], ...]
-    changes: dict[str, int]
     classes: dict[str, int]
 
 
@@ -127,7 +126,6 @@ def _finish(model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]) -> P
     table = wanted.out / TABLE
     write_atomically(table, as_csv(done, record))
     classes = Counter(record.class_names[line["class"]] for line in done if "class" in line)
-    changes = Counter(change for line in done for change in line["told"])
     skipped = tuple((line["shown"], line["skipped"]) for line in lines if "skipped" in line)
     _mark(
         wanted.out,
@@ -135,10 +133,9 @@ def _finish(model: FoundModel, wanted: Wanted, lines: list[dict[str, Any]]) -> P
         complete=True,
         images=len(done),
         class_names=record.class_names,
-        done_to_images=dict(changes),
         skipped=[{"file": file, "reason": why} for file, why in skipped],
     )
-    return Predicted(table, len(done), skipped, dict(changes), dict(classes))
+    return Predicted(table, len(done), skipped, dict(classes))
 
 
 def as_csv(lines: Sequence[dict[str, Any]], record: ModelRecord) -> str:

@@ -13,7 +13,6 @@ from pydantic import Field
 from scalestudy.app.follow import Listener
 from scalestudy.app.prepare import prepare_data
 from scalestudy.cluster.worker_environment import own_gpus, process_environment
-from scalestudy.config.objectives import Better, known
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.child import ask
 from scalestudy.data.split import Split, make_split
@@ -54,12 +53,6 @@ class ModelJob(Record):
     """Folder of a prepared data set."""
     rows: list[int] = Field(default_factory=list)
     """Rows of this data set."""
-    classes: list[int] = Field(default_factory=list)
-    """The model's class for each class of this data set."""
-    samples: int = 3
-    """Samples of each kind in a gallery."""
-    better: Better | None = None
-    """Whether higher or lower quality is better."""
     form: str = ""
     """Format of an export."""
 
@@ -154,23 +147,19 @@ def evaluate(
         RunError: If the process failed.
     """
     prepared, rows, name, data = _data(model, source, split, listener)
+    refuse_other_data(model.record, prepared, data)
     job = {
         "action": "evaluate",
         "device": device_for(device),
         "prepared": str(prepared.path),
         "rows": np.asarray(rows).tolist(),
-        "classes": match(model.record, prepared, data),
     }
     answer = compute(model, job, "Evaluating", len(rows), listener)
     return Evaluated(model.label, data, name, answer["samples"], answer["results"])
 
 
-def match(record: ModelRecord, prepared: Prepared, name: str) -> list[int]:
-    """Return the model's class index for each class of a data set, matched by name.
-
-    Raises:
-        UserError: If kind, classes or scaling of the data differ from those in training.
-    """
+def refuse_other_data(record: ModelRecord, prepared: Prepared, name: str) -> None:
+    """Raise `UserError` if kind, classes or scaling of a data set differ from those in training."""
     if prepared.kind != record.kind:
         raise UserError(
             f"data of the kind {record.kind}, as in training",
@@ -178,9 +167,9 @@ def match(record: ModelRecord, prepared: Prepared, name: str) -> list[int]:
             "Name another source.",
         )
     ours, theirs = list(record.class_names), list(prepared.class_names)
-    if set(ours) != set(theirs):
+    if ours != theirs:
         raise UserError(
-            f"the classes of the training ({', '.join(ours[:10])})",
+            f"the classes of the training, in their order ({', '.join(ours[:10])})",
             f"{name} with {', '.join(theirs[:10])}",
             "Rename its classes, or leave out classes that the model does not know.",
         )
@@ -190,7 +179,6 @@ def match(record: ModelRecord, prepared: Prepared, name: str) -> list[int]:
             f"{name}, multiplied by {prepared.scale:.6g}",
             "Store both as whole numbers, or both as floating-point numbers of one range.",
         )
-    return [ours.index(label) for label in theirs]
 
 
 def own_data(model: FoundModel) -> tuple[Prepared, Split]:
@@ -226,32 +214,23 @@ def prepare_like(record: ModelRecord, source: str, listener: Listener) -> Prepar
     return Prepared.open(folder)
 
 
-def write_gallery(
-    model: FoundModel, out: Path, listener: Listener, *, samples: int = 3, device: str = "auto"
-) -> int:
+def write_gallery(model: FoundModel, out: Path, listener: Listener, *, device: str = "auto") -> int:
     """Evaluate each validation sample of a run, write a page with some of them, and return their number.
-
-    The page shows `samples` samples of each kind: best, median and worst, by loss and by quality.
 
     Raises:
         UserError: If the data of the run no longer exist, or writing the page fails.
         RunError: If the process failed.
     """
-    if not 1 <= samples <= 20:
-        raise UserError("1 to 20 samples of each kind", f"{samples}", "Correct --number.")
     check_page_name(out)
     if out.is_dir() or not out.parent.is_dir():
         raise UserError("a file in an existing folder for the page", f"{out}", "Name another with --out.")
     prepared, split = own_data(model)
-    rows, result = split.validation.tolist(), model.run.result()
-    metric = model.record.metric or (result.metric if result else "")
+    rows = split.validation.tolist()
     job = {
         "action": "gallery",
         "device": device_for(device),
         "prepared": str(prepared.path),
         "rows": rows,
-        "samples": samples,
-        "better": (result.better if result else None) or known(metric).better,
     }
     record = GalleryRecord.model_validate(compute(model, job, "Judging", len(rows), listener))
     try:
@@ -306,23 +285,21 @@ def _is_own(model: FoundModel, prepared: Prepared) -> bool:
 def export_model(
     model: FoundModel,
     out: Path,
-    form: str | None,
     listener: Listener,
     *,
     force: bool = False,
 ) -> Path:
     """Export a run's model, and return the JSON file of its classes and preprocessing, written next to it.
 
-    `form` is a format of its engine: "keras", "savedmodel" (`out` is a folder), "onnx" or "pt2"; by default
-    that of the suffix of `out`. `force` replaces existing files.
+    The suffix of `out` tells the format, one of its engine: ".keras", ".onnx", ".pt2", or none for the folder
+    of a SavedModel. `force` replaces existing files.
 
     Raises:
         UserError: If the model cannot be written there, or in this format.
         RunError: If the process failed.
     """
-    forms = engine_traits(model.record.engine).export_forms
-    form = form or next((name for name in forms if forms[name] == out.suffix), next(iter(forms)))
-    _refuse(model, out, form, force=force)
+    form = _form_of(model, out)
+    _refuse(model, out, force=force)
     record = model.record.model_copy(update={"inputs": "stored"})
     job = {"action": "export", "record": record, "out": str(out.absolute()), "form": form}
     compute(model, job, f"Exporting as {form}", 1, listener)
@@ -336,20 +313,19 @@ def metadata_path(out: Path) -> Path:
     return out.with_name(f"{out.name}.json")
 
 
-def _refuse(model: FoundModel, out: Path, form: str, *, force: bool) -> None:
-    suffixes = engine_traits(model.record.engine).export_forms
-    if form not in suffixes:
-        raise UserError(f"--format {', '.join(suffixes)}", repr(form), "Choose one of these.")
+def _form_of(model: FoundModel, out: Path) -> str:
+    forms = engine_traits(model.record.engine).export_forms
+    form = next((name for name, suffix in forms.items() if suffix == out.suffix), None)
+    if form is None:
+        known = [suffix or "nothing, for the folder of a SavedModel" for suffix in forms.values()]
+        raise UserError(f"a name that ends in {' or '.join(known)}", f"{out}", "Correct --out.")
+    return form
+
+
+def _refuse(model: FoundModel, out: Path, *, force: bool) -> None:
     kept = model.run.path
     if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(kept)):
         raise UserError("a target outside the run's folder", f"{out}, in {kept}", "Name another with --out.")
-    suffix = suffixes[form]
-    if out.suffix != suffix and (suffix or out.suffix in suffixes.values()):
-        raise UserError(
-            f"a file that ends in {suffix}" if suffix else "a folder's name for a SavedModel",
-            f"{out}",
-            "Correct --out, or --format.",
-        )
     if not out.absolute().parent.is_dir():
         raise UserError("a folder to write to", f"{out.parent}, which does not exist", "Make it first.")
     present = [path for path in (out, metadata_path(out)) if path.exists()]
