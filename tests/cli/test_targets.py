@@ -17,7 +17,6 @@ COMMANDS = {
     "model samples": ("model", "samples", "{study}", "--out"),
     "model export": ("model", "export", "{study}", "--force", "--out"),
     "check": ("check", "--out"),
-    "launch": ("launch", "train.py", "--logs"),
     "init": ("init", "--force"),
     "site init": ("site", "init", "--force", "--out"),
 }
@@ -27,13 +26,9 @@ COMMANDS = {
 def test_a_record_of_a_study_is_no_target(call, folder_of_runs: Path, name: str) -> None:
     words = [word.format(study=folder_of_runs, file=folder_of_runs / RESULT) for word in COMMANDS[name]]
     before = {file: file.read_bytes() for file in folder_of_runs.rglob("*") if file.is_file()}
-    if name == "launch":
-        words = ["launch", "--logs", folder_of_runs / "points", "train.py"]
-        assert call(*words)[0] == 2
-    else:
-        ending = ".html" if name in ("data show", "model samples") else ""
-        for target in ("study.json", "study.toml", RESULT, f"new{ending}"):
-            assert call(*words, folder_of_runs / target)[0] == 2, target
+    ending = ".html" if name in ("data show", "model samples") else ""
+    for target in ("study.json", "study.toml", RESULT, f"new{ending}"):
+        assert call(*words, folder_of_runs / target)[0] == 2, target
     assert {file: file.read_bytes() for file in folder_of_runs.rglob("*") if file.is_file()} == before
 
 

@@ -155,12 +155,8 @@ def test_literals_at_the_top_are_known(read):
     assert not text.computed
 
 
-def test_names_assigned_together_are_known_each_by_its_own(read):
-    text = read(
-        'data, kind, epochs = "digits", "classes", count()\n(train, engine) = {"epochs": 3}, ENGINE\n'
-    )
-    assert text.values == {"data": "digits", "kind": "classes", "train": {"epochs": 3}}
-    assert text.computed == {"engine"}
+def test_names_assigned_together_are_computed(read):
+    assert read('data, kind = "digits", "classes"\n').computed == {"data", "kind"}
 
 
 def test_names_inside_functions_and_classes_are_others(read):

@@ -37,9 +37,11 @@ def test_a_strategy_of_another_engine_is_refused_for_a_task_that_needs_one():
     assert "ddp, torch-single, torch-virtual" in refused.value.expected
 
 
-def test_a_study_that_was_stored_with_its_engine_is_read():
+def test_a_study_that_was_stored_with_keys_of_an_earlier_version_is_read():
     stored = study("cnn").model_dump(mode="json")
-    assert Study.model_validate(stored | {"engine": ["tensorflow"]}) == study("cnn")
+    assert Study.model_validate(stored | {"engine": ["tensorflow"], "indifference_zone": 0.05}) == study(
+        "cnn"
+    )
 
 
 def test_a_task_file_names_an_engine_that_there_is(tmp_path):

@@ -183,9 +183,6 @@ def test_a_folder_and_a_binary_file_are_refused(tmp_path: Path) -> None:
         "sweep.workers = [1979-05-27]",
         "sweep.workers = [{ a = 1 }]",
         f"sweep.workers = {'[' * 5000}{']' * 5000}",
-        f"sweep.workers = {'[' * 30}{']' * 30}",
-        f"sweep.{'a.' * 50_000}b = 1",
-        f"x = {{ {'a . ' * 50_000}b = 1 }}",
         f"{'a' * 500_000} = 1",
         f'name = "{"n" * 300}"',
     ],
@@ -202,7 +199,7 @@ def test_what_is_beyond_sense_is_refused_briefly(tmp_path: Path, line: str) -> N
     ("content", "word"),
     [
         (b'task = "\xff"', "can't decode"),
-        ('task = "cnn"'.encode("utf-16"), "UTF-16"),
+        ('task = "cnn"'.encode("utf-16"), "can't decode"),
         (b'task = "cnn"\0', "valid TOML"),
     ],
 )
@@ -300,12 +297,3 @@ def test_a_wrong_margin_is_refused_with_its_line():
 def test_another_margin_is_no_other_study():
     plain, other = (parse_study(f'task = "cnn"\n{text}', FILE) for text in ("", "quality_margin = 0.01"))
     assert list(differences((plain, []), (other, []))) == []
-
-
-def test_the_indifference_zone_is_a_key_that_is_kept_and_checked():
-    study = parse_study('task = "cnn"\nindifference_zone = 0.02\n', FILE)
-    assert study.indifference_zone == 0.02
-    assert parse_study(study_toml(study), FILE) == study
-    with pytest.raises(UserError) as caught:
-        parse_study('task = "cnn"\nindifference_zone = 1.5\n', FILE)
-    assert "study.toml, line 2" in caught.value.received

@@ -30,7 +30,7 @@ from scalestudy.analysis.quality import Failures, Verdict, count_failures, judge
 from scalestudy.analysis.runs import Key, Planned
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row, best_single
-from scalestudy.config.file import INDIFFERENCE_ZONE, QualityMargin
+from scalestudy.config.file import QualityMargin
 
 Kind = Literal["ask", "stay", "only-smallest", "uncertain", "none", "no-timing", "nothing-learned", "no-runs"]
 Reason = Literal[
@@ -74,6 +74,10 @@ OPEN = ("unclear", "unknown")
 UNSETTLED = (*OPEN, "no-reference", "no-direction", "no-margin")
 """Verdicts that leave a choice provisional."""
 EFFICIENCY_TARGET = 0.7
+
+
+INDIFFERENCE_ZONE = 0.05
+"""A cost efficiency this close to the target is as good as the target: the choice counts as settled."""
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,6 @@ def read_study(
             target,
             bill or billing_unit(folder) or "worker",
             study.quality_margin,
-            study.indifference_zone,
         ),
         target_quality=target_quality,
         rate_rule=rate_rule(

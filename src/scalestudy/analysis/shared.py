@@ -11,7 +11,7 @@ from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import Findings, analyse, rate_rule
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.runs import Run
-from scalestudy.config.file import INDIFFERENCE_ZONE, QualityMargin
+from scalestudy.config.file import QualityMargin
 from scalestudy.store.record_file import first_error
 from scalestudy.store.records import EpochRecord, RankRecord, Record, Result
 from scalestudy.util.errors import UserError, explain, printable
@@ -63,7 +63,6 @@ class SharedStudy(Record):
     """The task's name if it is a built-in task."""
     bill: Bill
     margin: float | str | None
-    zone: float = INDIFFERENCE_ZONE
     points: dict[str, int]
     """Number of the study's points by state."""
     asked: dict[str, Any]
@@ -96,7 +95,6 @@ class SharedStudy(Record):
             criteria=Criteria(
                 bill=self.bill,
                 margin=None if self.margin is None else QualityMargin.parse(self.margin),
-                zone=self.zone,
             ),
             target_quality=target_quality,
             rate_rule=rule,

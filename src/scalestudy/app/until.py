@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.decision import EFFICIENCY_TARGET
+from scalestudy.analysis.decision import EFFICIENCY_TARGET, INDIFFERENCE_ZONE
 from scalestudy.analysis.findings import read_study
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.next_runs import GRID_SEEDS, Batch, Ended, Known, Limits, next_runs
@@ -236,7 +236,7 @@ class Sweep:
             trainings,
             spent,
             EFFICIENCY_TARGET,
-            study.indifference_zone,
+            INDIFFERENCE_ZONE,
             study.quality_margin,
             of_timings / computed if computed else 1.0,
         )

@@ -26,7 +26,6 @@ from scalestudy.cli.options import (
 )
 from scalestudy.cli.printing import err, out
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import refuse_inside_study
 
 if TYPE_CHECKING:
     from scalestudy.app.survey import Request
@@ -247,7 +246,7 @@ def train(
     raise typer.Exit(conduct(request, command, report=report))
 
 
-OPTION = re.compile(r"-n\d*|--(workers|seeds?|device|cpus-per-worker|logs|out|dry-run|help)(=.*)?", re.DOTALL)
+OPTION = re.compile(r"-n\d*|--(workers|seeds?|device|cpus-per-worker|out|dry-run|help)(=.*)?", re.DOTALL)
 """Options of `launch`; after the script, they would be passed to the script."""
 
 
@@ -261,9 +260,6 @@ def launch(
     seeds: Annotated[int, option("Runs of a measured script for each number of workers.", "N", min=1)] = 1,
     device: DeviceOption = "auto",
     cpus_per_worker: Annotated[int | None, option("Cores of each worker.", "N", "1 on CPUs", min=1)] = None,
-    logs: Annotated[
-        Path | None, option("Folder for the logs of all ranks but 0.", "DIR", "a temporary folder")
-    ] = None,
     folder: Annotated[
         Path | None,
         option("Folder for the runs of a measured script.", "DIR", "studies/SCRIPT", name="--out"),
@@ -288,14 +284,12 @@ def launch(
     from scalestudy.features.scripts.launch import run_rank, run_sweep, start_lines, sweep_of
 
     keys = {"device": device} | ({} if cpus_per_worker is None else {"cpus_per_worker": cpus_per_worker})
-    if logs is not None:
-        refuse_inside_study(logs)
     words = script_arguments(script, arguments or [])
     place = resolve(os.environ)
     if place.size > 1 and not dry_run:
-        if workers is not None or seeds > 1 or logs is not None:
+        if workers is not None or seeds > 1:
             raise UserError(
-                f"no -n, --seeds or --logs, since {place.source} has started {place.size} processes",
+                f"no -n nor --seeds, since {place.source} has started {place.size} processes",
                 "one of them",
                 "Leave them out: each of those processes is a worker, and --seed gives the seed.",
             )
@@ -306,7 +300,7 @@ def launch(
         for line in [line for one in planned for line in start_lines(one)]:
             out().print(line, markup=False, soft_wrap=True)
     else:
-        run_sweep(planned, logs, lambda text: err().print(text, markup=False, soft_wrap=True))
+        run_sweep(planned, lambda text: err().print(text, markup=False, soft_wrap=True))
 
 
 def script_arguments(script: Path, words: list[str]) -> list[str]:

@@ -220,7 +220,7 @@ def read_task_file(path: Path) -> TaskText:
 
 
 def _assigned(statement: ast.stmt, name: str) -> ast.expr:
-    """Return the expression that `name = value` or `name, other = value, another` assigns to a name.
+    """Return the expression that `name = value` assigns to a name.
 
     Raises:
         ValueError: For any other statement.
@@ -228,11 +228,6 @@ def _assigned(statement: ast.stmt, name: str) -> ast.expr:
     match statement:
         case ast.AnnAssign(value=ast.expr() as value):
             return value
-        case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
-            names = [target.id if isinstance(target, ast.Name) else "" for target in targets]
-            # A starred one among them is no literal, or has no name.
-            if len(names) == len(values) and names.count(name) == 1 and all(names):
-                return values[names.index(name)]
         case ast.Assign() if all(isinstance(target, ast.Name) for target in statement.targets):
             return statement.value
     raise ValueError

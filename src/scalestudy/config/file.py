@@ -84,10 +84,6 @@ class SweepSettings(StrictModel):
     """Other swept keys by dotted name, as JSON values: `{"train.batch_size": [8, 16]}`."""
 
 
-INDIFFERENCE_ZONE = 0.05
-"""Default of `indifference_zone`."""
-
-
 def _margin(given: object) -> object:
     return given if given is None or isinstance(given, QualityMargin) else QualityMargin.parse(given)
 
@@ -105,9 +101,6 @@ class Study(StrictModel):
     ] = Field(default=None, examples=[0.01, "2 %"])
     """How much worse than one worker's the quality may be to count as no worse: in units of the metric, or as
     a percentage. By default, a rule for the metric."""
-    indifference_zone: float = Field(default=INDIFFERENCE_ZONE, ge=0, lt=1)
-    """A cost efficiency this close to the target is as good as the target: its row may be chosen or not, and
-    the choice counts as settled."""
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
     sweep: SweepSettings = SweepSettings()
@@ -117,8 +110,11 @@ class Study(StrictModel):
     @model_validator(mode="before")
     @classmethod
     def _without_removed(cls, stored: Any) -> Any:
-        """Leave out `engine`, which version 0.1.0 stored with a study: its strategies tell."""
-        return {key: stored[key] for key in stored if key != "engine"} if isinstance(stored, dict) else stored
+        """Leave out keys that version 0.1.0 stored with a study."""
+        removed = ("engine", "indifference_zone")
+        return (
+            {key: stored[key] for key in stored if key not in removed} if isinstance(stored, dict) else stored
+        )
 
     @property
     def place(self) -> KeyLines:
@@ -148,8 +144,6 @@ def study_toml(study: Study) -> str:
     """Write a study as a study file, with the keys that differ from their defaults."""
     lines = [toml_line("name", study.name), toml_line("task", _escape(study.task))]
     lines += [toml_line("quality_margin", study.quality_margin.key)] if study.quality_margin else []
-    if study.indifference_zone != INDIFFERENCE_ZONE:
-        lines.append(toml_line("indifference_zone", study.indifference_zone))
     lines += ["", "[sweep]"]
     sweep = study.sweep.model_dump(mode="json")
     swept = {key: sweep[key] for key in SWEPT} | dict(study.sweep.other)

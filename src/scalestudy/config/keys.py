@@ -39,7 +39,7 @@ SECTIONS: dict[str, type[StrictModel]] = {
 }
 _MODELS = SECTIONS | {"sweep": SweptValue}
 SWEEP_KEYS = tuple(SweptValue.model_fields)
-TOP_KEYS = ("task", "name", "quality_margin", "indifference_zone", *SECTIONS, "sweep")
+TOP_KEYS = ("task", "name", "quality_margin", *SECTIONS, "sweep")
 _SITE_KEYS = """
     partition account bill qos constraint gpus_per_node cpus_per_node exclusive memory_per_node
     tasks_per_node gpu_request time_limit modules scratch launcher wrapper environment container

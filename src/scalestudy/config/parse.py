@@ -16,7 +16,7 @@ from scalestudy.config.catalog import (
     is_application,
     task_defaults,
 )
-from scalestudy.config.file import FEWER, INDIFFERENCE_ZONE, MOST_POINTS, QualityMargin, Study
+from scalestudy.config.file import FEWER, MOST_POINTS, QualityMargin, Study
 from scalestudy.config.toml_text import KeyLines, read_text, toml_table
 from scalestudy.plugins.engines import DEFAULT, engine_of_imports, engine_traits, find_engines, label_of
 from scalestudy.plugins.strategies import of_engine, traits
@@ -79,7 +79,6 @@ class _Parser:
             "name": self._name(table),
             "task": brought.task,
             "quality_margin": self._margin(table),
-            "indifference_zone": self._zone(table),
         }
         return Study.model_validate({**top, "sweep": sweep, **sections}).placed(self.place, brought)
 
@@ -237,14 +236,6 @@ class _Parser:
         except ValueError as error:
             action = 'Write quality_margin = 0.01, or quality_margin = "2 %".'
             self._wrong(f"{error} for {key}", table[key], key, action)
-
-    def _zone(self, table: dict[str, Any]) -> float:
-        key = "indifference_zone"
-        zone = table.get(key, INDIFFERENCE_ZONE)
-        if isinstance(zone, bool) or not isinstance(zone, int | float) or not 0 <= zone < 1:
-            expected = f"a number from 0 to below 1 for {key}"
-            self._wrong(expected, zone, key, f"Write {key} = {INDIFFERENCE_ZONE}.")
-        return float(zone)
 
     def _unknown(self, key: str, at: str, section: str, known: tuple[str, ...]) -> NoReturn:
         inside = f"[{section}]" if section else "the top of the file"

@@ -64,7 +64,6 @@ def share_study(folder: StudyFolder, runs: Sequence[Run], overview: Overview) ->
         study=str(asked.get("task", OWN_TASK)),
         bill=billing_unit(folder) or "worker",
         margin=margin.key if margin else None,
-        zone=folder.study.indifference_zone,
         asked=asked,
         points=dict(Counter(status.state for status in overview.points)),
         withheld=[key for key in settings if key not in asked],

@@ -237,7 +237,6 @@ def test_torchrun_itself_may_start_a_measured_script_and_its_first_failure_is_ke
     [  # Accelerate pads last batches
         ("accelerate", 416, "accuracy"),
         ("lightning", 400, "val_accuracy"),
-        ("transformers", 400, "eval_accuracy"),
     ],
 )
 def test_scripts_of_other_packages_are_measured(tmp_path, package, samples, metric):
@@ -250,4 +249,4 @@ def test_scripts_of_other_packages_are_measured(tmp_path, package, samples, metr
     assert (result.workers, result.global_batch, result.metric) == (2, 32, metric)
     assert result.quality == epochs[-1].validation[metric] > 0.8
     assert result.throughput > 0
-    assert package == "transformers" or epochs[-1].loss < epochs[0].loss
+    assert epochs[-1].loss < epochs[0].loss

@@ -124,25 +124,22 @@ def test_a_sweep_is_every_number_of_workers_under_every_seed_one_seed_after_anot
     assert [point.turn.place for point in found] == [0, 1, 2, 3]
 
 
-def test_a_script_that_would_not_be_measured_or_whose_seeds_would_not_differ_is_named(file, monkeypatch):
+def test_a_script_that_would_not_be_measured_is_named_and_seeds_that_do_not_differ_stop_it(file, monkeypatch):
     from scalestudy.features.scripts import launch
 
     def notes(seeds=(0,)):
         said = []
         scripts = sweep_of(file, (), [1], seeds, launch={"device": "cpu"})
-        launch.run_sweep(scripts, None, said.append)
+        launch.run_sweep(scripts, said.append)
         return " ".join(said)
 
-    monkeypatch.setattr(launch, "run_script", lambda script, logs, on_note: None)
+    monkeypatch.setattr(launch, "run_script", lambda script, on_note: None)
     assert "nothing will be measured" in notes()
     file.write_text("import torch, network")
     (file.parent / "network.py").write_text("import scalestudy")
     assert "nothing will be measured" not in notes()
-    assert "workers.seed" in notes(seeds=(0, 1))
-    (file.parent / "network.py").write_text("import scalestudy\ntorch.manual_seed(workers.seed)")
-    assert "workers.seed" not in notes(seeds=(0, 1))
 
-    def same(script, logs, on_note):
+    def same(script, on_note):
         measured(1, 1.0, script.point.seed)
 
     monkeypatch.setattr(launch, "run_script", same)
@@ -338,4 +335,4 @@ def test_the_rank_that_ended_before_another_failed_is_named(file, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(file.parent), os.environ.get("PYTHONPATH", "")]))
     script = script_of(file, (), workers=2, launch={"device": "cpu"})
     with pytest.raises(RunError, match=r"rank 0 ended.*rank 1 had ended the script before"):
-        run_script(script, None, print)
+        run_script(script, print)

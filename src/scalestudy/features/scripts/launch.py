@@ -2,12 +2,11 @@
 
 import contextlib
 import os
-import re
 import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -117,7 +116,7 @@ def sweep_of(
     return [replace(named[point.name], point=point) for point in order]
 
 
-def run_sweep(scripts: Sequence[Script], logs: Path | None, on_note: OnNote) -> None:
+def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
     """Run scripts one after another. If there are several, those with a result are skipped.
 
     Raises:
@@ -126,8 +125,7 @@ def run_sweep(scripts: Sequence[Script], logs: Path | None, on_note: OnNote) -> 
     """
     failures: list[RunError] = []
     trained: dict[tuple[int, str], str] = {}
-    for note in _unmeasured(scripts):
-        on_note(note)
+    _note_unmeasured(scripts[0], on_note)
     for script in scripts:
         if len(scripts) > 1:
             done = _result_of(script)
@@ -135,7 +133,7 @@ def run_sweep(scripts: Sequence[Script], logs: Path | None, on_note: OnNote) -> 
             if done:
                 continue
         try:
-            run_script(script, logs, on_note)
+            run_script(script, on_note)
         except RunError as error:
             if len(scripts) == 1:
                 raise
@@ -160,22 +158,13 @@ def _result_of(script: Script) -> Result | None:
     return finished[1] if finished else None
 
 
-def _unmeasured(scripts: Sequence[Script]) -> Iterator[str]:
-    """Sentences on lines that a script lacks, so that its runs give no results."""
-    file = Path(scripts[0].file)
-    files = source_files(str(file.absolute())).values()
+def _note_unmeasured(script: Script, on_note: OnNote) -> None:
+    """Name a script that does not import scalestudy, so that its runs give no results."""
+    files = source_files(os.path.abspath(script.file)).values()
     if not any("scalestudy" in find_packages(source) for source in files):
-        yield (
-            f"{file.name} does not import scalestudy, so it will run and nothing will be measured. "
-            "`scalestudy launch --help` shows the three lines that measure it."
-        )
-    elif len({script.point.seed for script in scripts}) > 1 and not any(
-        re.search(rb"\.seed\b(?!\()", source.read_bytes())
-        for source in files  # calls do not count
-    ):
-        yield (
-            f"{file.name} does not use workers.seed, so its seeds do not differ. "
-            "Add torch.manual_seed(workers.seed) after scalestudy.workers()."
+        on_note(
+            f"{Path(script.file).name} does not import scalestudy, so it will run and nothing will be "
+            "measured. `scalestudy launch --help` shows the three lines that measure it."
         )
 
 
@@ -221,8 +210,8 @@ def start_lines(script: Script) -> list[str]:
     return [*lines, f"Through Slurm: {srun}"]
 
 
-def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
-    """Run a script's workers until all have ended. If `logs` is None, logs are temporary files.
+def run_script(script: Script, on_note: OnNote) -> None:
+    """Run a script's workers until all have ended. Logs are kept if it fails or is measured.
 
     `on_note` is called with messages, such as what the run waits for.
 
@@ -231,13 +220,11 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
             printed), or if there are no free ports.
         KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
     """
-    if logs is not None:
-        logs.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="scalestudy-launch-", dir=logs))
+    folder = Path(tempfile.mkdtemp(prefix="scalestudy-launch-"))
     run, last = RunFolder(folder), script.point.processes - 1
     if last:
-        until = "" if logs else " (removed when it ends well; --logs DIR keeps them)"
-        on_note(f"Logs of rank{'s 1 to' * (last > 1)} {last}: {folder / 'logs'}{until}")
+        ranks = f"rank{'s 1 to' * (last > 1)} {last}"
+        on_note(f"Logs of {ranks}: {folder / 'logs'} (removed when it ends well)")
     with terminable(), contextlib.ExitStack() as held:
         gpus = await_gpus(held, script.point, on_note)
         point, port, cpus, environment = held.enter_context(grant(script.point, gpus))
@@ -250,7 +237,7 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
                 failed = workers.wait()
         except KeyboardInterrupt:
             left = _leave_measured(folder, STOP.failure(run))
-            if (left or not last) and logs is None:
+            if left or not last:
                 shutil.rmtree(folder)
             where = "not measured" + f", logs: {folder / 'logs'}" * (last > 0)
             where = f"what it has measured: {left.path}" if left else where
@@ -263,13 +250,12 @@ def run_script(script: Script, logs: Path | None, on_note: OnNote) -> None:
     if not measured and not failure:
         on_note(f"Nothing was measured: {script.file} has begun no epoch of workers.epochs().")
     if failure is None:
-        if logs is None:
-            shutil.rmtree(folder)
+        shutil.rmtree(folder)
         return
     ended = [rank for rank in range(last + 1) if script_process.done_file(folder, rank).exists()]
     early = f"; rank {', '.join(map(str, ended))} had ended the script before" if ended else ""
     logs_at = folder / "logs"
-    if measured and logs is None:
+    if measured:
         logs_at = measured.path / "logs"
         shutil.rmtree(folder)
     tail = "".join(f"\n  | {line}" for line in failure.tail) if failure.rank else ""

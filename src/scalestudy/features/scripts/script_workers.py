@@ -167,15 +167,6 @@ class Workers:
         """
         return self._session.lightning_callback(self, quality, better)
 
-    def transformers_callback(self, quality: str, *, better: Better | None = None) -> Any:
-        """Return a callback for the Trainer of transformers that measures its epochs.
-
-        Args:
-            quality: Name of a metric of the evaluation, such as "eval_accuracy" or "eval_loss".
-            better: "higher" or "lower", as in `quality`.
-        """
-        return self._session.transformers_callback(self, quality, better)
-
     def broadcast(self, value: Any) -> Any:
         """Return rank 0's value, of numbers, text, lists and dicts, on every process.
 
