@@ -45,7 +45,6 @@ KEYS = (
     "train.optimizer",
     "train.learning_rate",
     "train.reference_batch",
-    "train.warmup_steps",
     "train.warmup_epochs",
     "train.precision",
     "train.xla",

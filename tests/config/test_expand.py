@@ -124,7 +124,7 @@ COMPILED = "[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = "
         (MICRO.format(3), {}, ["3 micro-batches of each of the 2 workers"]),
         *((f'{COMPILED}"{name}"', {}, ["line 4", name]) for name in ("mirrored", "multiworker", "horovod")),
         (
-            '[train]\nxla = true\n[sweep]\nengine = "torch"\nstrategy = "ddp"',
+            '[train]\nxla = true\n[sweep]\nstrategy = "ddp"',
             {},
             ["xla = false under ddp", "line"],
         ),
@@ -132,11 +132,6 @@ COMPILED = "[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = "
         (f'[launch]\ndevice = "cpu"\n{TF32}', {"gpus": 1, "capability": (8, 0)}, ["a CPU"]),
         (TF32, {"gpus": 1, "capability": (7, 0)}, ["compute capability 7.0"]),
         ('[train]\nweights = "/etc/passwd"\n[sweep]\nworkers = 1\nseed = 0', {}, ["study.toml, line 3"]),
-        ("[train]\nwarmup_steps = 3\n[sweep]\nwarmup_epochs = [0, 1]", {}, ["study.toml, line 5"]),
-        *(
-            (f"[train]\nschedule = {pairs}", {}, ["study.toml, line 3"])
-            for pairs in ("[[0.6, 0.5], [0.4, 0.25]]", "[[1.0, 0.5]]", "[[0.5, 0]]", "[]", "[0.5, 0.1]")
-        ),
         (
             f"[sweep]\nseed = {THOUSAND}\nepochs = {THOUSAND}\nbatch_size = {THOUSAND}",
             {},
@@ -164,13 +159,6 @@ def test_what_cannot_run_is_refused(text: str, machine: dict[str, Any], words: l
 )
 def test_what_can_run_is_not_refused(text: str, machine: dict[str, Any]) -> None:
     assert points(text, **machine)
-
-
-def test_a_schedule_is_a_name_or_a_list_of_factors() -> None:
-    lists = '"train.schedule" = ["steps", [[0.4, 0.5], [0.6, 0.25]]]'
-    swept = points(f'[sweep]\nstrategy = "single"\nworkers = 1\nseed = 0\n{lists}')
-    assert [point.train.schedule for point in swept] == ["steps", ((0.4, 0.5), (0.6, 0.25))]
-    assert [point.name.partition("=")[2] for point in swept] == ["steps", "0.4x0.5x0.6x0.25"]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_a_task_file_is_found_beside_the_study(load, tmp_path: Path) -> None:
     [
         ('task = "unet"\n[train]\n\nepohcs = 3', 4, ["`epohcs`", "[train]", "Did you mean `epochs`?"]),
         ('task = "unet"\n[train]\ncpus_per_worker = 3', 3, ["belongs in [launch]"]),
-        ('task = "unet"\n[data]\nwarmup_stepz = 3', 3, ["Did you mean `warmup_steps` in [train]?"]),
+        ('task = "unet"\n[data]\nwarmup_epochz = 3', 3, ["Did you mean `warmup_epochs` in [train]?"]),
         ('task = "unet"\n[launch]\npartition = "gpu"', 3, ["belongs in the site profile"]),
         ('task = "unet"\n[launch]\nnodes = 2', 3, ["`workers`", "`tasks_per_node`"]),
         ('task = "unet"\nepochs = 3', 2, ["the top of the file", "belongs in [train]"]),
@@ -173,7 +173,6 @@ def test_a_folder_and_a_binary_file_are_refused(tmp_path: Path) -> None:
         "train.learning_rate = inf",
         "train.learning_rate = 1e400",
         "train.warmup_epochs = nan",
-        "train.warmup_steps = 9_223_372_036_854_775_807",
         "train.epochs = [[1979-05-27]]",
         "data.image_size = [1_000_000, 1_000_000]",
         'data.source = "a\\u0000b"',

@@ -307,17 +307,9 @@ def test_a_file_system_without_locks_is_no_obstacle(make, monkeypatch: pytest.Mo
         pass
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ('{"study_name": "optuna", "direction": "minimize"}', "not written by Scalestudy"),
-        ("[1, 2]", "not written by Scalestudy"),
-        (None, "schema 999"),
-    ],
-)
-def test_a_study_json_of_another_program_or_a_newer_version_is_not_told_as_corrupt(make, content, words):
+def test_a_study_json_of_a_newer_version_is_not_told_as_corrupt(make):
     file = make().path / "study.json"
-    file.write_text(content or json.dumps(json.loads(file.read_text()) | {"schema_version": 999}))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"schema_version": 999}))
     with pytest.raises(UserError) as refused:
         StudyFolder.open(file.parent)
-    assert words in refused.value.received and "backup" not in refused.value.action
+    assert "schema 999" in refused.value.received and "backup" not in refused.value.action

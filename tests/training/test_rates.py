@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.training.rates import peak_rate, rate_table, warmup_length
+from scalestudy.training.rates import peak_rate, rate_table
 
 PLAIN = {"base": 0.1, "kappa": 1.0, "scaling": "none", "schedule": "constant", "steps": 200, "warmup": 0}
 
@@ -39,12 +39,6 @@ def test_the_published_steps_halve_at_40_60_and_75_per_cent():
     )
 
 
-def test_a_list_of_factors_gives_what_steps_does():
-    published = [[0.4, 1 / 2], [0.6, 1 / 4], [0.75, 1 / 8]]
-    assert np.array_equal(table(schedule=published, warmup=7), table(schedule="steps", warmup=7))
-    assert table(schedule=[[0.5, 2]])[[99, 100]].tolist() == [0.1, 0.2]
-
-
 @given(
     st.sampled_from(["constant", "steps", "linear", "cosine"]),
     st.sampled_from(["none", "linear", "sqrt"]),
@@ -65,11 +59,3 @@ def test_linear_and_cosine_fall_from_the_peak_towards_zero(schedule):
     assert rates[0] == pytest.approx(0.1)
     assert np.all(np.diff(rates) <= 0)
     assert rates[-1] < 0.001
-
-
-@pytest.mark.parametrize(
-    ("steps_given", "epochs_given", "length"), [(0, 0.0, 0), (7, 0.0, 7), (0, 1.5, 15), (500, 0.0, 100)]
-)
-def test_a_warmup_is_given_in_steps_or_epochs_and_ends_with_the_run(steps_given, epochs_given, length):
-    found = warmup_length(warmup_steps=steps_given, warmup_epochs=epochs_given, steps_per_epoch=10, steps=100)
-    assert found == length

@@ -108,7 +108,7 @@ def test_every_optimizer_gives_two_workers_the_weights_of_one(session, optimizer
 
 
 def test_a_schedule_and_a_warmup_reach_the_optimizer(session):
-    one = session(schedule="linear", warmup_steps=3, epochs=2, batch_size=60)
+    one = session(schedule="linear", warmup_epochs=1.5, epochs=2, batch_size=60)
     records, _ = trained(one)
     assert [record.learning_rate for record in records] == pytest.approx([one.rates[1], one.rates[3]])
 

@@ -64,7 +64,6 @@ Objection = Literal[
 TUNED = (
     "train.learning_rate",
     "train.warmup_epochs",
-    "train.warmup_steps",
     "train.schedule",
     "train.optimizer",
 )

@@ -159,13 +159,11 @@ def newest_study() -> Path:
     Raises:
         UserError: There is none.
     """
-    from scalestudy.store.study_folder import is_of_another_program
-
     here = Path()
     if (here / "study.json").is_file():
         return here
     records = [*here.glob("studies/*/study.json"), *here.glob("*/study.json")]
-    known = [record for record in records if record.is_file() and not is_of_another_program(record)]
+    known = [record for record in records if record.is_file()]
     if not known:
         raise UserError(
             "a study in this folder, or the name of one",

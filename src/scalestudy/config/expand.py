@@ -12,14 +12,14 @@ from urllib.parse import quote
 from scalestudy.config.feasible import Machine, oversubscription, refuse_impossible
 from scalestudy.config.file import FEWER, MOST_POINTS, Study
 from scalestudy.config.point import Point, Turn
-from scalestudy.config.settings import DataSettings, Order, StrictModel, TrainSettings
+from scalestudy.config.settings import DataSettings, Order, StoredSettings, TrainSettings
 from scalestudy.config.task_sources import digests, source_files
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import Traits, traits
 from scalestudy.util.errors import UserError
 
 
-class RunOrder(StrictModel):
+class RunOrder(StoredSettings):
     """Randomised blocks, one for each seed and split, or row by row; stored with the study.
 
     A block contains every row once, so that slow drift of a machine affects all rows equally and can be
@@ -185,7 +185,7 @@ def point_name(strategy: str, workers: int, seed: int, swept: dict[str, Any]) ->
 
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return "x".join(_text(one) if isinstance(one, list | tuple) else str(one) for one in value)
+        return "x".join(map(str, value))
     # Not quoted as JSON, so that "given" becomes given; no key accepts both a text and an equal-looking
     # number.
     text = value if isinstance(value, str) else json.dumps(value)

@@ -128,18 +128,11 @@ def _of_settings(point: Point, study: Study) -> Iterator[_Obstacle]:
 
 def _of_training(point: Point) -> Iterator[_Obstacle]:
     train = point.train
-    if train.warmup_steps and train.warmup_epochs:
-        yield (
-            "one of train.warmup_steps and train.warmup_epochs",
-            f"both, for point {point.name}",
-            "Remove one of the two.",
-            ("train.warmup_epochs", "train.warmup_steps"),
-        )
     if train.compile and not engine_traits(point.engine).compiles:
         yield (
             f"compile = false under {point.engine}, which compiles its steps by itself",
             f"compile = true for point {point.name}",
-            'Remove it, or set engine = "torch".',
+            "Remove it, or take a strategy of PyTorch.",
             ("train.compile", "engine"),
         )
     if train.xla and not point.traits.xla:

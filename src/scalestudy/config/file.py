@@ -6,7 +6,7 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
 
 from scalestudy.config.catalog import TaskDefaults, task_defaults
 from scalestudy.config.keys import SECTIONS
@@ -14,8 +14,8 @@ from scalestudy.config.settings import (
     DataSettings,
     LaunchSettings,
     Seed,
+    StoredSettings,
     Strategy,
-    StrictModel,
     TrainSettings,
     Workers,
 )
@@ -66,7 +66,7 @@ MOST_POINTS = 10_000
 FEWER = "Sweep fewer values at once, or make several studies."
 
 
-class SweepSettings(StrictModel):
+class SweepSettings(StoredSettings):
     """What is varied: each combination of these values is a point, which is trained once.
 
     Any key of [data], [train] and [launch] can be added with a list of values.
@@ -88,7 +88,7 @@ def _margin(given: object) -> object:
     return given if given is None or isinstance(given, QualityMargin) else QualityMargin.parse(given)
 
 
-class Study(StrictModel):
+class Study(StoredSettings):
     """A whole sweep, as its file describes it."""
 
     name: str
@@ -106,15 +106,6 @@ class Study(StrictModel):
     sweep: SweepSettings = SweepSettings()
     launch: LaunchSettings = LaunchSettings()
     _place: KeyLines = PrivateAttr(default_factory=KeyLines)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_removed(cls, stored: Any) -> Any:
-        """Leave out keys that version 0.1.0 stored with a study."""
-        removed = ("engine", "indifference_zone")
-        return (
-            {key: stored[key] for key in stored if key not in removed} if isinstance(stored, dict) else stored
-        )
 
     @property
     def place(self) -> KeyLines:

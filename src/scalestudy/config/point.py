@@ -15,8 +15,8 @@ from scalestudy.config.settings import (
     ResolvedLaunch,
     ResolvedTrain,
     Seed,
+    StoredSettings,
     Strategy,
-    StrictModel,
     Workers,
 )
 from scalestudy.plugins.engines import DEFAULT
@@ -36,7 +36,7 @@ NOT_TIMED = {"environments", "hosts", "progress_timeout"}
 """Keys of `[launch]` that are not compared: they do not decide how fast a point runs, or its records tell."""
 
 
-class Terms(StrictModel):
+class Terms(StoredSettings):
     """How a point runs: this affects how fast it is, not what it computes."""
 
     implementation: Implementation
@@ -55,7 +55,7 @@ class Terms(StrictModel):
         return self.model_dump(mode="json", exclude={"launch": NOT_TIMED})
 
 
-class PointFiles(StrictModel):
+class PointFiles(StoredSettings):
     """Paths of a run's data."""
 
     prepared: str
@@ -66,7 +66,7 @@ class PointFiles(StrictModel):
     """`train.class_weights` as numbers, one for each class; "balanced" is computed from the split."""
 
 
-class Turn(StrictModel):
+class Turn(StoredSettings):
     """When a run is taken among those of its study."""
 
     order: Order
@@ -74,7 +74,7 @@ class Turn(StrictModel):
     """Counted from 0 among the study's points when the run was started."""
 
 
-class Point(StrictModel):
+class Point(StoredSettings):
     """One combination of a study's swept values; stored as `point.json` in each of its run folders."""
 
     schema_version: Literal[1] = 1

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -13,7 +12,6 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
-    model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
 
@@ -108,26 +106,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**32)]
 """Range of NumPy and Keras: 32 bits, unsigned."""
 
 
-def _increasing(pairs: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
-    shares = [share for share, _ in pairs]
-    if any(share >= following for share, following in pairwise(shares)):
-        raise ValueError("shares of the training that increase, such as [[0.4, 0.5], [0.6, 0.25]]")
-    return pairs
-
-
-Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
-FactorSteps = Annotated[
-    tuple[tuple[Share, Rate], ...],
-    AfterValidator(_increasing),
-    Field(
-        min_length=1,
-        max_length=1000,
-        json_schema_extra={
-            "wanted": "pairs of a share of the training and a factor, [[0.4, 0.5], [0.6, 0.25]]"
-        },
-    ),
-]
-Schedule = Literal["constant", "steps", "linear", "cosine"] | FactorSteps
+Schedule = Literal["constant", "steps", "linear", "cosine"]
 
 
 def _regular(text: str) -> str:
@@ -149,7 +128,16 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class DataSettings(StrictModel):
+class StoredSettings(StrictModel):
+    """Base of what a study stores: keys that only other versions know are left out when it is read.
+
+    `config.parse` refuses unknown keys of a study file.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class DataSettings(StoredSettings):
     """The data set."""
 
     source: Name | None = Field(default=None, examples=["path/to/data"])
@@ -199,35 +187,13 @@ class DataSettings(StrictModel):
     """Seed of the split and of synthetic data, the same for all runs of a study."""
 
 
-_REMOVED = (
-    "storage",
-    "folds",
-    "fold",
-    "skip_bad",
-    "overlap",
-    "stack",
-    "layout",
-    "mask_column",
-    "split_column",
-    "group_column",
-)
-
-
 class ResolvedData(DataSettings):
     """The data settings, completed with the task's."""
 
     source: Name
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_removed(cls, stored: Any) -> Any:
-        """Leave out removed keys, which version 0.1.0 stored with the points of a study."""
-        if not isinstance(stored, dict):
-            return stored
-        return {key: stored[key] for key in stored if key not in _REMOVED}
 
-
-class TrainSettings(StrictModel):
+class TrainSettings(StoredSettings):
     """The training. Keys without a default have one in the task."""
 
     epochs: Epochs | None = None
@@ -265,14 +231,11 @@ class TrainSettings(StrictModel):
     clip_norm: Rate | None = Field(default=None, examples=[1.0])
     """Largest global norm of the gradients, after they were summed over all workers; larger ones are scaled
     down. By default, there is no limit."""
-    warmup_steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 0
-    """Steps in which the learning rate rises linearly to its full value."""
     warmup_epochs: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
-    """The same in epochs. Set only one of the two."""
+    """Epochs, or a part of one, in which the learning rate rises linearly to its full value."""
     schedule: Schedule | None = None
-    """The learning rate after the warm-up. A list of pairs (share of the training, factor) multiplies it from
-    that share on; "steps" is [[0.4, 0.5], [0.6, 0.25], [0.75, 0.125]]. "linear" and "cosine" lower it to
-    zero."""
+    """The learning rate after the warm-up. "steps" halves it after 40, 60 and 75 % of the training;
+    "linear" and "cosine" lower it to zero."""
     precision: Literal["float32", "tf32", "mixed_bfloat16", "mixed_float16", "float64"] = "float32"
     """Arithmetic of the model. "float32" is IEEE's on every device. "tf32" lets GPUs from Ampere on round the
     factors of matrix products and convolutions to 10 bits; everything else stays float32."""
@@ -329,7 +292,7 @@ class ResolvedTrain(TrainSettings):
         return self.batch_size * (self.accumulate if self.batch == "per-worker" else 1)
 
 
-class LaunchSettings(StrictModel):
+class LaunchSettings(StoredSettings):
     """Where and how workers run."""
 
     on: Annotated[str, OneOf(LAUNCHERS.names)] = DEFAULT_LAUNCHER

@@ -1,7 +1,6 @@
 """The folder of a study: `study.json`, `study.toml`, and `points/NAME/run-K` for every run."""
 
 import hashlib
-import json
 import os
 import shlex
 import shutil
@@ -126,12 +125,6 @@ class StudyFolder:
             what = "is a broken link" if path.is_symlink() and not path.exists() else what
             what = "has no study.json" if path.is_dir() else what
             raise UserError("the results folder of a study", f"{path}, which {what}", _nearby(path))
-        if is_of_another_program(path / "study.json"):
-            raise UserError(
-                "the results folder of a study",
-                f"{path}, whose study.json was not written by Scalestudy",
-                "Name the folder that `scalestudy run` made (studies/NAME beside the study file).",
-            )
         if stored.newer:
             expected = f"a study of this version of Scalestudy (schema {STUDY_SCHEMA})"
             raise UserError(expected, f"{stored.why}, in {path}", OF_NEWER)
@@ -325,19 +318,9 @@ def _not_writable(what: str) -> UserError:
     return UserError("a writable folder for the results", what, action)
 
 
-def is_of_another_program(file: Path) -> bool:
-    """Whether a valid study.json was written by another program: Optuna and others use that name."""
-    try:
-        record = json.loads(contents(file))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return not isinstance(record, dict) or not record.keys() & StudyRecord.model_fields.keys()
-
-
 def _nearby(path: Path) -> str:
     around = {path, path / "studies", path.parent, path.parent / "studies"}
-    files = {file for folder in around for file in folder.glob("*/study.json")}
-    folders = sorted(str(file.parent) for file in files if not is_of_another_program(file))
+    folders = sorted({str(file.parent) for folder in around for file in folder.glob("*/study.json")})
     if not folders:
         return "Name the folder that `scalestudy run` made (studies/NAME beside the study file)."
     return "Nearby: " + ", ".join(folders[:5]) + "."

@@ -152,7 +152,7 @@ def _hooks(module: ModuleType) -> dict[str, Any]:
         raise UserError(
             f"an engine that takes {name}(...) of {module.__file__}",
             f"Keras on {keras.backend.backend()}",
-            f'Set engine = "torch", or remove {name}(...) and choose an optimizer under [train].',
+            f"Take a strategy of PyTorch, or remove {name}(...) and choose an optimizer under [train].",
         )
     return found
 

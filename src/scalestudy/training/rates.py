@@ -1,17 +1,15 @@
 """The learning rate of every step as a table, from scaling, warm-up and schedule."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.config.point import Point
 
-FactorSteps = Sequence[tuple[float, float]]
-"""Pairs of a share of the steps, and the factor of the rate from there on."""
-PUBLISHED_STEPS: FactorSteps = ((0.4, 1 / 2), (0.6, 1 / 4), (0.75, 1 / 8))
-"""½ from epoch 80, ¼ from 120, ⅛ from 150 of 200 (Zenodo 7639190)."""
+PUBLISHED_STEPS = ((0.4, 1 / 2), (0.6, 1 / 4), (0.75, 1 / 8))
+"""Pairs of a share of the steps, and the factor of the rate from there on: ½ from epoch 80, ¼ from 120,
+⅛ from 150 of 200 (Zenodo 7639190)."""
 
 
 def rates_of(point: Point, steps_per_epoch: int) -> NDArray[np.float64]:
@@ -23,12 +21,7 @@ def rates_of(point: Point, steps_per_epoch: int) -> NDArray[np.float64]:
         scaling=train.learning_rate_scaling,
         schedule=train.schedule,
         steps=steps,
-        warmup=warmup_length(
-            warmup_steps=train.warmup_steps,
-            warmup_epochs=train.warmup_epochs,
-            steps_per_epoch=steps_per_epoch,
-            steps=steps,
-        ),
+        warmup=min(steps, round(train.warmup_epochs * steps_per_epoch)),
     )
     if train.frozen_epochs:
         rates[train.frozen_epochs * steps_per_epoch :] *= train.unfrozen_rate
@@ -49,7 +42,7 @@ def rate_table(
     base: float,
     kappa: float,
     scaling: str,
-    schedule: str | FactorSteps,
+    schedule: str,
     steps: int,
     warmup: int,
 ) -> NDArray[np.float64]:
@@ -70,14 +63,7 @@ def rate_table(
     return rates
 
 
-def warmup_length(*, warmup_steps: int, warmup_epochs: float, steps_per_epoch: int, steps: int) -> int:
-    """Return the number of warm-up steps, at most `steps`."""
-    return min(steps, warmup_steps or round(warmup_epochs * steps_per_epoch))
-
-
-def _factor(
-    schedule: str | FactorSteps, done: NDArray[np.float64], overall: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _factor(schedule: str, done: NDArray[np.float64], overall: NDArray[np.float64]) -> NDArray[np.float64]:
     if schedule == "constant":
         return np.ones_like(done)
     if schedule == "linear":
@@ -85,6 +71,6 @@ def _factor(
     if schedule == "cosine":
         return (1 + np.cos(np.pi * done)) / 2
     factor = np.ones_like(done)
-    for start, value in PUBLISHED_STEPS if isinstance(schedule, str) else schedule:
+    for start, value in PUBLISHED_STEPS:
         factor[overall >= start] = value
     return factor

@@ -76,7 +76,6 @@ def recipe_file(planned: RecipePlan, recipe: TunedRate, trial: RateTrial, row: R
         "learning_rate": base,
         "learning_rate_scaling": rule,
         "warmup_epochs": warmup,
-        "warmup_steps": 0,
     }
     able = [name for name in study.sweep.strategy if workers <= (traits(name).most_workers or workers)]
     swept = {"workers": (workers,), "other": {}, "strategy": tuple(able) or (planned.strategy,)}

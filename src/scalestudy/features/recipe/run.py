@@ -244,9 +244,7 @@ def survey_of(
     study = planned.request.study
     settings = [planned.settings(trial, epochs) for trial in trials]
     swept = {name: sorted({values[place] for values in settings}) for place, name in enumerate(SEARCHED)}
-    others = study.train.model_dump(
-        exclude={*(name.removeprefix("train.") for name in SEARCHED), "warmup_steps"}
-    )
+    others = study.train.model_dump(exclude={name.removeprefix("train.") for name in SEARCHED})
     trained = study.model_copy(
         update={
             "name": f"{study.name}-w{workers}",
