@@ -75,13 +75,6 @@ def test_every_task_of_ours_is_one_file_of_the_form_that_users_write():
         assert all(f"\n{word}" in text for word in ("kind = ", "data = ", "def model(data"))
 
 
-@pytest.mark.parametrize("source", ["a\\0b", "\\ud800", "x" * 5000])
-def test_a_source_that_no_path_can_be_is_refused_with_the_file(tmp_path, source):
-    (tmp_path / "task.py").write_text(f'data = "{source}"\n')
-    with pytest.raises(UserError, match="without NUL"):
-        task_defaults(str(tmp_path / "task.py"))
-
-
 def test_the_models_of_keras_are_known_without_importing_it():
     assert {"ResNet50", "EfficientNetV2B0", "MobileNetV2", "VGG16"} <= set(applications())
     assert not {name for name in applications() if not name[0].isupper()}

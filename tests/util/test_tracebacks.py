@@ -108,34 +108,3 @@ class Mute(Exception):
 def test_whatever_it_says_it_is_told_in_one_line_that_terminals_and_files_can_hold(error, said):
     assert error_text(error) == said
     assert error_text(error).encode()
-
-
-@pytest.mark.parametrize(
-    ("library", "line", "blamed"),
-    [
-        ("wave", "import wave\nwave.open", True),
-        ("wave", "from wave import open", True),
-        ("wave", "import wave.chunk", True),
-        ("wave", "import wave\nwave.value + ''", False),
-        ("own_wave", "from own_wave import open", False),
-    ],
-)
-def test_a_file_in_the_place_of_a_library_of_its_name_is_named(tmp_path, monkeypatch, library, line, blamed):
-    file = tmp_path / f"{library}.py"
-    file.write_text("value = 1\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, library, raising=False)
-    with pytest.raises((ImportError, AttributeError, TypeError)) as caught:
-        exec(line, {})
-    assert (f"; {file} " in locate_error(caught.value)) is blamed
-    sys.modules.pop(library)
-
-
-def test_a_file_in_the_place_of_a_library_is_named_by_what_it_raises(tmp_path, monkeypatch):
-    file = tmp_path / "wave.py"
-    file.write_text("1 / 0\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "wave", raising=False)
-    with pytest.raises(ZeroDivisionError) as caught:
-        import wave  # noqa: F401
-    assert f"; {file} " in error_text(caught.value)

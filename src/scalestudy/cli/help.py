@@ -61,7 +61,7 @@ scalestudy check --strategies                # what can be used here
 scalestudy model predict studies/study images/ --out predictions --overlay
 scalestudy model evaluate study.toml --data other/images --split all
 scalestudy model samples study.toml --point horovod-w2-s0 --out samples.html
-scalestudy model export study.toml --out model.onnx --format onnx
+scalestudy model export study.toml --out model.onnx
 scalestudy data show path/to/images --out data.html
 scalestudy data prepare study.toml          # for jobs without a network
 scalestudy site init --out my-site.toml

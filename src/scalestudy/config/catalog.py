@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from scalestudy.config.keys import PLAIN, WrongValue, check_value, is_plain
+from scalestudy.config.keys import WrongValue, check_value
 from scalestudy.config.settings import DataSettings, ResolvedData, ResolvedTrain, TrainSettings
 from scalestudy.plugins.engines import engine_names
 from scalestudy.util.errors import UserError
@@ -139,8 +139,6 @@ def task_defaults(task: str) -> TaskDefaults:
     source = settings.pop("source", None)
     if kind not in ("masks", "classes", "custom", None):
         raise _wrong_task_file('kind = "masks" or "classes"', repr(kind), file)
-    if isinstance(source, str) and not is_plain(source):
-        raise _wrong_task_file(f"{PLAIN} for data", repr(source[:50]), file)
     open_keys = [key for key, field in TrainSettings.model_fields.items() if field.default is None]
     return TaskDefaults(
         task,

@@ -49,9 +49,6 @@ SITE_KEYS = tuple(_SITE_KEYS.split())
 """Keys of site profiles (`scalestudy.launch.queue.site_profile.Site`), which people write into [launch]."""
 LONGEST = 200
 """Largest number of characters of a value in a message."""
-LONGEST_TEXT = 4096
-"""Largest number of characters of a text, as for a path."""
-PLAIN = f"a text of at most {LONGEST_TEXT} characters, in UTF-8 and without NUL,"
 _VARIABLE = re.compile(r"\$(?:\$|(\w+)|\{(\w+)\})")
 _BOUNDS = {
     "exclusiveMinimum": "above",
@@ -131,15 +128,6 @@ def shown(value: Any) -> str:
     except ValueError:  # Python does not print integers of more than 4300 digits
         return "a number of thousands of digits"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
-
-
-def is_plain(text: str) -> bool:
-    """Whether files and paths can contain the text: command lines may contain invalid UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text and len(text) <= LONGEST_TEXT
 
 
 class UndefinedVariable(ValueError):

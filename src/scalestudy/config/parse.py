@@ -158,8 +158,6 @@ class _Parser:
             return {key: self._expanded(item, name, at) for key, item in value.items()}
         if not isinstance(value, str):
             return value
-        if not keys.is_plain(value):
-            self._wrong(f"{keys.PLAIN} for {name}", value, at, "Correct the text.")
         try:
             return keys.expand_range(value)
         except keys.UndefinedVariable as undefined:

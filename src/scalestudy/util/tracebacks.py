@@ -1,15 +1,13 @@
 """Describe the error that ended a program, and its place in the user's files."""
 
 import re
-import sys
 import sysconfig
 from collections.abc import Iterable
 from functools import cache
-from importlib.machinery import PathFinder
 from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scalestudy.util.errors import escape
 
@@ -58,26 +56,7 @@ def error_text(error: BaseException) -> str:
     lines = _lines(_message(error))
     last = next((i for i, line in enumerate(lines) if not line.endswith((":", "root error(s) found."))), 0)
     message = escape(" ".join(lines[: last + 1])[:LONGEST])
-    return f"{type(error).__name__}{': ' if message else ''}{message}{shadowing(error)}"
-
-
-def shadowing(error: BaseException) -> str:
-    """Name the user's file that was imported instead of a library, if that may be the cause; else ""."""
-    outer = [
-        frame.f_globals for frame, _ in walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"
-    ]
-    imported: list[tuple[Any, Any]] = [(names.get("__name__"), names.get("__file__")) for names in outer]
-    if isinstance(error, ImportError):
-        name = (error.name or "").partition(".")[0]
-        imported.append((name, getattr(sys.modules.get(name), "__file__", None)))
-    elif isinstance(error, AttributeError):
-        imported.append((getattr(error.obj, "__name__", None), getattr(error.obj, "__file__", None)))
-    for name, file in imported:
-        if name and file and "." not in name and _users(file):
-            spec = PathFinder.find_spec(name, [str(folder) for folder in _installed()[1:]])
-            if spec is not None and spec.origin != file:
-                return escape(f"; {file} was imported in the place of the library {name}: rename it")
-    return ""
+    return f"{type(error).__name__}{': ' if message else ''}{message}"
 
 
 def _lines(message: str) -> list[str]:
