@@ -65,7 +65,6 @@ def write(path, runs, build=BUILD):
                     "environment_name": "/home/jdoe/venv",
                     "environment_id": "secret",
                     "environment": {"SLURM_JOB_ID": "918273", "CUDA_CACHE_PATH": "/home/jdoe"},
-                    "library_folders_dropped": ["/opt/acme/cuda"],
                     "unmeasured": {"gpu_joules": "/sys of acme"},
                     "build": build,
                 }

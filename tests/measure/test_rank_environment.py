@@ -38,12 +38,6 @@ def test_a_rank_names_the_gpus_that_it_sees_by_uuid_and_none_on_cpus(monkeypatch
     assert record().device_uuids == []
 
 
-def test_folders_that_were_dropped_from_the_library_path_are_recorded(monkeypatch):
-    assert record().library_folders_dropped == []
-    monkeypatch.setenv("SCALESTUDY_LIBRARY_FOLDERS_DROPPED", "/sw/cuda/lib64:/sw/cudnn/lib")
-    assert record().library_folders_dropped == ["/sw/cuda/lib64", "/sw/cudnn/lib"]
-
-
 @pytest.mark.parametrize(("told", "shared"), [("yes", True), ("no", False), ("", None), (None, None)])
 def test_it_says_whether_other_jobs_shared_the_nodes_as_far_as_the_job_was_told(monkeypatch, told, shared):
     monkeypatch.delenv("SCALESTUDY_NODES_SHARED", raising=False)

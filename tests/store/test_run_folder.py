@@ -56,13 +56,6 @@ def test_a_torn_last_epoch_is_left_out_and_does_not_swallow_the_next(run: RunFol
     assert run.epochs() == [records.epoch(1), records.epoch(3)]
 
 
-def test_each_rank_has_a_log_of_its_own(run: RunFolder) -> None:
-    run.log(0).write_text("a")
-    run.log(1).write_text("b")
-    assert run.log(0).read_text() == "a"
-    assert run.log(1) == run.path / "logs" / "rank-1.log"
-
-
 def test_a_run_that_goes_on_keeps_the_epochs_it_goes_on_from(run: RunFolder, records) -> None:
     assert run.keep_epochs(0) == []
     for number in (1, 2, 3):

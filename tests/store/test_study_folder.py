@@ -13,7 +13,7 @@ from scalestudy.config.parse import parse_study
 from scalestudy.store import study_folder as store
 from scalestudy.store.records import JobRecord
 from scalestudy.store.state import deciding_run, state_of_runs
-from scalestudy.store.study_folder import RunFolder, StudyFolder, default_folder
+from scalestudy.store.study_folder import RunFolder, StudyFolder
 from scalestudy.util.errors import UserError
 
 
@@ -29,10 +29,6 @@ def files(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
 
 
-def test_the_results_lie_beside_the_study_file_by_default() -> None:
-    assert default_folder("a/b.toml", "b") == Path("a/studies/b")
-
-
 def test_a_new_folder_holds_the_study_its_points_and_its_text(make, tmp_path: Path) -> None:
     folder = make(path=tmp_path / "deep" / "results")
     assert files(folder.path) == {"study.json", "study.toml"}
@@ -44,25 +40,20 @@ def test_a_new_folder_holds_the_study_its_points_and_its_text(make, tmp_path: Pa
     assert again.name == "study"
 
 
-def test_a_folder_with_other_things_is_refused_and_left_alone(make, tmp_path: Path) -> None:
+def test_a_folder_of_other_things_or_in_another_study_and_a_file_are_refused_and_left_alone(make, tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "thesis.tex").touch()
-    with pytest.raises(UserError, match="holds other files"):
-        make()
-    assert files(tmp_path) == {"results", "results/thesis.tex"}
-
-
-def test_a_folder_inside_another_study_is_refused(make) -> None:
-    before = make()
-    with pytest.raises(UserError, match="outside the records of a study"):
-        make(path=before.path / "points" / "mine")
-    assert files(before.path) == {"study.json", "study.toml"}
-
-
-def test_a_file_in_the_way_is_refused(make, tmp_path: Path) -> None:
-    (tmp_path / "results").touch()
-    with pytest.raises(UserError, match="which is a file"):
-        make()
+    study = make(path=tmp_path / "study").path
+    (tmp_path / "file").touch()
+    before = files(tmp_path)
+    for path, words in (
+        (tmp_path / "results", "holds other files"),
+        (study / "points" / "mine", "outside the records of a study"),
+        (tmp_path / "file", "which is a file"),
+    ):
+        with pytest.raises(UserError, match=words):
+            make(path=path)
+    assert files(tmp_path) == before
 
 
 def test_nothing_is_left_when_writing_fails(make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,9 @@ from typing import Any
 import psutil
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.cluster.worker_environment import DROPPED
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import VISIBLE, driver_version, visible_uuids
 from scalestudy.hardware.installed import environment_id, environment_name
-from scalestudy.hardware.own_process import memory_limit
 from scalestudy.plugins.engines import EngineTraits, engine_names, engine_traits, installed_versions
 from scalestudy.store.records import RankRecord
 
@@ -67,13 +65,11 @@ def rank_record(
         kernel=platform.release(),
         cpu_model=cores.cpu_model(),
         memory_bytes=psutil.virtual_memory().total,
-        memory_limit_bytes=memory_limit(),
         peak_flops=stated_peak(os.environ),
         environment_id=environment_id(),
         environment_name=environment_name(),
         environment=record_variables(os.environ),
         unmeasured=dict(unmeasured),
-        library_folders_dropped=[each for each in os.environ.get(DROPPED, "").split(os.pathsep) if each],
     )
 
 

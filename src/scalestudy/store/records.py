@@ -279,15 +279,10 @@ class RankRecord(Record):
     kernel: str = ""
     cpu_model: str = ""
     memory_bytes: int = 0
-    memory_limit_bytes: int | None = None
-    """Memory for all processes of its job on this node: the machine's, or the limit of its cgroup."""
     peak_flops: float | None = None
     """Peak FLOP/s of one of its devices, if the site profile states it (`SCALESTUDY_PEAK_FLOPS`)."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Environment variables that affect the run."""
-    library_folders_dropped: list[str] = Field(default_factory=list)
-    """Folders dropped from LD_LIBRARY_PATH: their libraries, such as modules' CUDA, would hide the
-    packages'."""
     unmeasured: dict[str, str] = Field(default_factory=dict)
     """Quantities that could not be measured on its node or GPUs (such as "gpu_joules"), and why."""
     environment_id: str = ""
