@@ -124,4 +124,4 @@ if [ "$horovod" != 0 ]; then
   [ "${MPI:-0}" = 0 ] || say "MPI: $(command -v mpicxx)"
   "$project/environments/build-horovod.sh" "$target"
 fi
-"$target/bin/scalestudy" check "$target" --environment
+"$target/bin/scalestudy" check --strategies

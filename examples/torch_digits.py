@@ -1,6 +1,6 @@
 """A PyTorch module with a PyTorch loss: scikit-learn's digits, 8 x 8 pixels, in ten classes.
 
-scalestudy train examples/torch_digits.py --strategy ddp --workers 2
+scalestudy init --task examples/torch_digits.py && scalestudy run
 """
 
 from typing import Any

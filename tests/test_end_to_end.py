@@ -277,20 +277,10 @@ def code_blocks(language: str) -> list[str]:
 def test_the_readmes_own_task_runs_as_written(tmp_path):
     task = next(block for block in code_blocks("python") if "def model(" in block)
     (tmp_path / "my_task.py").write_text(task)
-    code, output = scalestudy(
-        "train",
-        "--task",
-        "my_task.py",
-        "--epochs",
-        2,
-        "--workers",
-        2,
-        "--strategy",
-        "virtual",
-        "--out",
-        "run",
-        cwd=tmp_path,
+    (tmp_path / "study.toml").write_text(
+        'task = "my_task.py"\n[train]\nepochs = 2\n[sweep]\nstrategy = ["virtual"]\nworkers = [2]\n'
     )
+    code, output = scalestudy("run", "--out", "run", cwd=tmp_path)
     assert code == 0, output
     (result,) = results(tmp_path / "run").values()
     assert result["metric"] == "accuracy"

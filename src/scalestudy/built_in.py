@@ -26,17 +26,9 @@ BUILT_IN = {
         "indents": "scalestudy.data.sources.indents:Indents",
         "digits": "scalestudy.data.sources.arrays:Digits",
     },
-    "scalestudy.formats": {
-        "table": "scalestudy.report.study_document:FORMAT",
-        "csv": "scalestudy.report.formats:CSV",
-        "json": "scalestudy.report.formats:JSON",
-        "html": "scalestudy.report.study_document:HTML",
-        "markdown": "scalestudy.report.study_document:MARKDOWN",
-    },
     "scalestudy.sections": {
         "imported": "scalestudy.features.imported.gather:section",
         "diagnosis": "scalestudy.features.diagnose.diagnosis_section:diagnosis_section",
-        "settled": "scalestudy.report.sections:settled_section",
         "samples": "scalestudy.report.sections:samples_section",
         "models": "scalestudy.report.sections:models_section",
         "costs": "scalestudy.report.sections:costs_section",

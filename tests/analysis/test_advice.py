@@ -76,16 +76,3 @@ def test_drift_between_rows_and_initial_statistics_of_batch_norm_are_warned_of(f
 
     (warning,) = set(questions(wrong)) - set(questions(fine))
     assert words in warning and len(questions(wrong)) == len(questions(fine)) + 1
-
-
-def test_a_choice_that_is_held_against_another_engine_says_so():
-    def of(engine, runs):
-        return [synthetic.changed(run, engine=engine) for run in runs]
-
-    faster = {workers: 1.3 * rate for workers, rate in NATIVE.items() if workers > 1}
-    alike = advise(of("tensorflow", [*series("native", NATIVE), *series("horovod", faster)]))
-    unlike = advise([*of("tensorflow", series("native", NATIVE)), *of("theirs", series("horovod", faster))])
-    assert alike.choice.key == unlike.choice.key != alike.decision.reference
-    between = [sentence for sentence in unlike.sentences if "TensorFlow" in sentence]
-    assert len(between) == 1 and "theirs" in between[0]
-    assert not any("TensorFlow" in sentence for sentence in alike.sentences)

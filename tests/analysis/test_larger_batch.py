@@ -90,7 +90,7 @@ def test_samples_and_the_critical_batch_are_stated_with_a_prediction():
     assert needed[-1].startswith("virtual on 8 workers: 1.6")
     assert "164 (158 to 170)" in last, "160, but for the curve between two evaluations"
     assert "16 workers, 2.3" in last
-    assert "does not fit" not in last
+    assert "is off by" not in last
 
 
 @pytest.mark.parametrize(
@@ -151,26 +151,6 @@ def test_a_rule_that_cures_8_workers_but_not_14_chooses_8():
     assert (found.choice.workers, found.choice.swept, found.provisional) == (8, {rule: "linear"}, ())
 
 
-def test_a_rate_that_was_tuned_on_8_workers_but_not_on_one_is_provisional():
-    rate = "train.learning_rate"
-
-    def runs(values):
-        return [
-            synthetic.run(
-                "native", n, s, quality=0.95 + 0.001 * s, throughput=100 * n, samples=10**6, swept={rate: r}
-            )
-            for n, rates in values.items()
-            for r in rates
-            for s in range(3)
-        ]
-
-    unequal = study(runs({1: [0.001], 8: [0.001, 0.002, 0.004]})).advice
-    assert unequal.decision.provisional == ("unequal-tuning",)
-    assert "more settings were tried on 8 than on 1" in unequal.headline
-    equal = study(runs({1: [0.001, 0.002], 8: [0.001, 0.002]})).advice
-    assert "unequal-tuning" not in equal.decision.provisional
-
-
 def standard_error(estimate, points):
     return (estimate.high - estimate.low) / 2 / student(points - 2)
 
@@ -181,7 +161,6 @@ def test_the_published_points_of_resnet():
     assert standard_error(found.least, 10) == pytest.approx(1.0, abs=0.05)
     assert found.critical.value == pytest.approx(46_000, rel=0.01)
     assert standard_error(found.critical, 10) == pytest.approx(3_000, rel=0.1)
-    assert found.fits
     assert found.misfit == pytest.approx(0.065, abs=0.002)
 
 
@@ -189,7 +168,6 @@ def test_the_published_points_of_ssd_do_not_lie_on_a_line():
     found = fit_critical_batch(mlperf.SSD)
     assert found.least.value == pytest.approx(3.1, abs=0.05)
     assert found.critical.value == pytest.approx(1_100, rel=0.01)
-    assert not found.fits
     assert (found.misfit_at, round(found.misfit, 2)) == (2048, 0.11)
 
 
@@ -217,18 +195,6 @@ def test_what_was_not_measured_lies_in_its_interval():
         wide += found.high > 1.5 * found.low
     assert held / 400 >= 0.93
     assert wide / 400 < 0.5
-
-
-def test_spread_alone_is_no_misfit():
-    generator = np.random.default_rng(2)
-    found = [
-        fit_critical_batch(
-            {b: 10 * (1 + b / 500) * generator.lognormal(0, 0.22, 3) for b in (64, 256, 512, 1024)}
-        )
-        for _ in range(200)
-    ]
-    assert np.mean([curve is None or curve.fits for curve in found]) >= 0.97
-    assert any(curve and curve.misfit > 0.1 for curve in found)
 
 
 def test_without_a_significant_slope_the_critical_batch_has_no_upper_end():

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from scalestudy.analysis.runs import read_epochs
+from scalestudy.analysis.runs import epoch_values, read_epochs
 from scalestudy.store.records import EpochRecord
 from scalestudy.store.run_folder import RunFolder
 
@@ -40,25 +40,25 @@ def test_they_are_those_that_were_written(run):
     assert epochs[-1] == epoch(7) and epochs[2:4] == (epoch(3), epoch(4))
     with pytest.raises(IndexError):
         epochs[7]
-    assert epochs.column("epoch") == [1, 2, 3, 4, 5, 6, 7]
-    assert epochs.column("validation", "loss") == [1.0, None, 1.0, None, 1.0, None, 1.0]
-    assert epochs.column("nothing") == epochs.column("validation", "nothing") == [None] * 7
+    assert epoch_values(epochs, "epoch") == [1, 2, 3, 4, 5, 6, 7]
+    assert epoch_values(epochs, "validation", "loss") == [1.0, None, 1.0, None, 1.0, None, 1.0]
+    assert epoch_values(epochs, "nothing") == epoch_values(epochs, "validation", "nothing") == [None] * 7
 
 
 def test_epochs_without_any_validation_are_read(tmp_path):
     RunFolder(tmp_path).append_epoch(epoch(2))
     epochs, wrong = read_epochs(tmp_path)
     assert (list(epochs), wrong) == ([epoch(2)], [])
-    assert epochs.column("validation", "loss") == [None]
+    assert epoch_values(epochs, "validation", "loss") == [None]
 
 
 def test_losses_that_are_not_finite_are_read_like_others(run):
     run.append_epoch(epoch(8, loss=float("nan"), validation={"loss": float("inf")}))
     epochs, wrong = read_epochs(run.path)
-    losses = epochs.column("loss")
+    losses = epoch_values(epochs, "loss")
     assert wrong == [] and losses[:7] == [1.0 / number for number in range(1, 8)] and losses[7] != losses[7]
     assert epochs[7].loss != epochs[7].loss
-    assert epochs.column("validation", "loss")[-1] == epochs[7].validation["loss"] == float("inf")
+    assert epoch_values(epochs, "validation", "loss")[-1] == epochs[7].validation["loss"] == float("inf")
 
 
 def test_a_last_line_that_is_still_being_written_is_left_out(run):
@@ -78,7 +78,7 @@ def test_a_damaged_line_is_named_by_its_number_and_left_out(run, change):
     with open(run.path / "epochs.jsonl", "a") as file:
         file.write(json.dumps(table) + "\n" + "noise\n" + epoch(9).model_dump_json() + "\n")
     epochs, wrong = read_epochs(run.path)
-    assert epochs.column("epoch") == [1, 2, 3, 4, 5, 6, 7, 9]
+    assert epoch_values(epochs, "epoch") == [1, 2, 3, 4, 5, 6, 7, 9]
     assert list(epochs) == run.epochs()
     assert [text.split(":")[0] for text in wrong] == ["epochs.jsonl, line 8", "epochs.jsonl, line 9"]
 

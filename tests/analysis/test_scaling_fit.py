@@ -12,7 +12,7 @@ from scalestudy.analysis.scaling_fit import fit, terms_of
 COUNTS = [1, 2, 4, 8, 16, 32]
 SECONDS = st.floats(1, 1e5)
 SHARE = st.floats(0.02, 0.5)
-GROWING, FIXED = terms_of("strong", "growing"), terms_of("strong", "fixed")
+GROWING, FIXED = terms_of("growing"), terms_of("fixed")
 
 
 def names(terms):
@@ -22,11 +22,10 @@ def names(terms):
 def test_each_rule_of_updates_has_its_terms():
     assert names(GROWING) == ["compute", "fixed", "constant", "ring", "log"]
     assert names(FIXED) == ["compute", "fixed", "constant", "log", "linear"]
-    assert names(terms_of("weak", "growing")) == ["compute", "constant", "ring", "log", "linear"]
-    assert names(terms_of("strong", "growing", full_node=4))[-1] == "second node"
+    assert names(terms_of("growing", full_node=4))[-1] == "second node"
 
 
-@pytest.mark.parametrize("terms", [GROWING, FIXED, terms_of("weak", "growing"), terms_of("weak", "fixed")])
+@pytest.mark.parametrize("terms", [GROWING, FIXED])
 def test_nothing_is_exchanged_on_one_worker(terms):
     for term in terms:
         if term.name not in ("compute", "fixed"):

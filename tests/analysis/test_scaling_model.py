@@ -3,13 +3,11 @@ import math
 import pytest
 
 import synthetic
-from elsewhere import foreign
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import group_runs
 from scalestudy.analysis.scaling_model import (
     describe_fit,
-    describe_work,
     model_of,
     model_sentences,
     nodes_of,
@@ -83,13 +81,6 @@ def test_without_its_own_one_worker_run_a_strategy_is_predicted_against_plain_tr
     assert found.predict(8).speedup.value == pytest.approx(100 / 21.25, rel=1e-3)
 
 
-def test_of_growing_work_the_speed_up_is_scaled_and_has_a_loss():
-    found = model({n: 100 * (1 + 0.05 * math.log2(n)) for n in (1, 2, 4, 8, 16)}, work="weak", spread=0.002)
-    assert set(found.fit.parts) == {"compute", "log"}
-    assert found.predict(64).efficiency.value == pytest.approx(1 / 1.3, rel=0.01)
-    assert found.limit.value is None
-
-
 def test_the_limit_of_speed_up_comes_with_its_interval():
     found = model({n: 10 + 90 / n for n in (1, 2, 4, 8, 16)}, update="fixed", spread=0.01)
     assert found.limit.low < 10 < found.limit.high < 13
@@ -127,8 +118,7 @@ def test_updates_that_take_longer_from_the_second_node_on_are_a_term():
     found = model(BREAK, per_node=4, spread=0.003)
     assert found.fit.parts["second node"] == pytest.approx(20, rel=0.1)
     assert found.fit.seconds(32) == pytest.approx(5 + 115 / 32, rel=0.03)
-    # 20/n s over 1000/n updates.
-    assert "20 ms longer" in describe_fit(found, "horovod")
+    assert "communication between nodes" in describe_fit(found, "horovod")
     smooth = model({n: 5 + 95 / n for n in BREAK}, per_node=4, spread=0.003)
     assert "second node" not in smooth.fit.parts
 
@@ -141,20 +131,6 @@ def test_the_second_node_is_told_only_from_two_counts_on_either_side():
     assert has_term((1, 2, 4, 8), 2)
     assert not has_term((1, 2, 4, 8), 4)
     assert not has_term((1, 2, 4, 8), None)
-
-
-def test_nodes_measured_are_those_of_all_ranks():
-    found = of_study([synthetic.on_nodes(run, 4) for run in timed(AMDAHL)])
-    assert (found.series.nodes_measured, found.series.workers_per_node) == (2, 4)
-    unknown = of_study(timed(AMDAHL))
-    assert (unknown.series.nodes_measured, unknown.series.workers_per_node) == (None, None)
-
-
-def test_a_series_has_one_word_for_its_scaling_the_one_of_a_trainings_work():
-    strong = describe_work(of_study(timed(AMDAHL)))
-    assert "strong" in strong and "weak" not in strong
-    weak = describe_work(of_study([synthetic.run("horovod", n, samples=1000 * n) for n in (1, 2, 4)]))
-    assert "weak" in weak and "strong" not in weak
 
 
 def test_times_that_are_no_times_have_no_model_and_no_means():
@@ -172,20 +148,19 @@ def only(runs):
     ("samples", "batch", "found"),
     [
         # A batch per worker and fixed epochs: fewer updates of one length.
-        ((1000, 1000, 1000), {}, ("strong", "growing", 6000, ())),
+        ((1000, 1000, 1000), {}, ("growing", 6000, ())),
         # A fixed global batch: every update is shared out, too.
-        ((1000, 1000, 1000), {"global_batch": 64}, ("strong", "fixed", 6000, ())),
-        ((1000, 2000, 4000), {}, ("weak", "growing", 6000, ())),
+        ((1000, 1000, 1000), {"global_batch": 64}, ("fixed", 6000, ())),
         # A dropped remainder.
-        ((999, 998, 999), {}, ("strong", "growing", 5994, ())),
+        ((999, 998, 999), {}, ("growing", 5994, ())),
         # Other work is left out and named.
-        ((1000, 1000, 1700), {}, ("strong", "growing", 6000, (4,))),
+        ((1000, 1000, 1700), {}, ("growing", 6000, (4,))),
     ],
 )
-def test_how_work_grows_with_the_workers_is_told_from_samples_and_batches(samples, batch, found):
+def test_equal_work_and_updates_are_told_from_samples_and_batches(samples, batch, found):
     runs = [synthetic.run("horovod", n, samples=count) for n, count in zip((1, 2, 4), samples, strict=True)]
     series = only([synthetic.changed(run, **batch) for run in runs])
-    assert (series.work, series.update, series.samples, series.others) == found
+    assert (series.update, series.samples, series.others) == found
     assert series.different == tuple(n for n in (1, 2, 4) if n not in found[-1])
 
 
@@ -212,12 +187,3 @@ def test_nodes_are_the_hosts_of_all_ranks(hosts, nodes):
 def test_nodes_are_not_known_of_a_run_that_did_not_record_all_ranks():
     assert nodes_of(synthetic.run("horovod", 4)) is None
     assert only([synthetic.run("horovod", 1), synthetic.run("horovod", 4)]).nodes == {1: 1}
-
-
-@pytest.mark.parametrize(
-    "known", [lambda seconds: {"training_seconds": seconds}, lambda seconds: {"epochs": [seconds] * 3}]
-)
-def test_of_numbers_of_others_a_set_that_grows_with_the_workers_is_weak_scaling(known):
-    times = {1: 100.0, 2: 100.0, 4: 110.0}
-    found = only([foreign(n, line=n, training_samples=1000 * n, **known(t)) for n, t in times.items()])
-    assert (found.work, found.others) == ("weak", ())

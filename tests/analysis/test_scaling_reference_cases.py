@@ -35,7 +35,6 @@ CASES = {
     ),
     "ideal": (lambda n: 1 / n, EIGHT, {}, 0.03, None),
     "ideal, one global batch": (lambda n: 1 / n, EIGHT, {"update": "fixed"}, 0.05, None),
-    "growing work, 5 % a doubling": (lambda n: 1 + 0.05 * math.log2(n), EIGHT, {"work": "weak"}, 0.10, None),
 }
 
 

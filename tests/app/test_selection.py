@@ -45,7 +45,7 @@ def test_an_unknown_state_or_a_pattern_that_fits_nothing_is_refused_naming_what_
         selected(overview, patterns=["horovod-*"])
 
 
-def test_points_are_grouped_by_all_but_their_seed_or_by_any_axis(overview):
+def test_points_are_grouped_by_all_but_their_seed_or_by_fewer_axes(overview):
     groups = group_points(overview, all_but_seeds(overview))
     assert [len(group.points) for group in groups] == [3] * 8
     assert (groups[0].title, groups[0].states) == ("native, 1 worker, train.batch_size = 8", {"done": 3})
@@ -53,9 +53,6 @@ def test_points_are_grouped_by_all_but_their_seed_or_by_any_axis(overview):
         ("1 worker", {"done": 12}),
         ("2 workers", {"failed": 12}),
     ]
-    assert [group.title for group in group_points(overview, ["seed"])] == ["seed 0", "seed 1", "seed 2"]
-    with pytest.raises(UserError, match=r"one of the axes strategy, workers, train\.batch_size"):
-        group_points(overview, ["epochs"])
 
 
 def test_the_record_counts_states_and_knows_what_jobs_wait_for(overview):

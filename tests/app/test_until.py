@@ -9,11 +9,11 @@ import pytest
 import synthetic_result
 from ear import Ear
 from few_digits import few_digits
-from scalestudy.analysis.next_runs import MOST_BLOCKS, MOST_DISTURBED
+from scalestudy.analysis.next_runs import MOST_BLOCKS, MOST_DISTURBED, Limits
 from scalestudy.app.result import StudyResult
 from scalestudy.app.run_study import Interrupted
 from scalestudy.app.survey import Request, request_of
-from scalestudy.app.until import Until, dry_run_until_decided, run_until_decided
+from scalestudy.app.until import dry_run_until_decided, run_until_decided
 from scalestudy.engines.tensorflow import installation
 from scalestudy.launch import local as run
 from scalestudy.launch.environments import refuse_missing_software
@@ -43,9 +43,9 @@ def rows_run(launcher) -> Counter:
     )
 
 
-def decided(request: Request, until: Until | None = None, **more: Any) -> StudyResult:
+def decided(request: Request, limits: Limits | None = None, **more: Any) -> StudyResult:
     """Run a study until it is decided, without its report, which takes seconds."""
-    return run_until_decided(request, until or Until(), report=False, **more)
+    return run_until_decided(request, limits or Limits(), report=False, **more)
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_an_interrupted_study_goes_on_where_it_was(request_, launcher):
 def test_a_row_whose_cores_other_programs_used_is_timed_again(request_, launcher):
     launcher.disturb = {"native-w2-s0-timing", "horovod-w2-s0-timing"}
     launcher.wall = lambda point: 100 if point.workers == 1 else 200 if point.name in launcher.disturb else 60
-    decision = decided(request_, Until(budget=10)).advice.decision
+    decision = decided(request_, Limits(36000)).advice.decision
     assert decision.choice.workers == 2
     assert decision.price.seconds.value == pytest.approx(60)
 
@@ -149,7 +149,7 @@ def test_a_row_whose_cores_other_programs_used_is_timed_again(request_, launcher
 def test_on_a_machine_that_stays_busy_disturbed_times_count_in_the_end(request_, launcher):
     rows = [(strategy, workers) for strategy in ("native", "horovod") for workers in (1, 2)]
     launcher.disturb = {f"{name}-w{n}-s{seed}-timing" for name, n in rows for seed in range(26)}
-    assert decided(request_, Until(budget=10)).advice.decision.choice.workers == 2
+    assert decided(request_, Limits(36000)).advice.decision.choice.workers == 2
     counts = rows_run(launcher)
     assert [counts[strategy, workers, "timed"] for strategy, workers in rows] == [MOST_DISTURBED] * 4
 
@@ -168,11 +168,11 @@ def test_a_row_whose_runs_fail_is_given_up(request_, launcher):
 
 def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher, ear):
     launcher.quality = lambda point: 0.75 + 0.05 * (-1) ** point.seed - 0.015 * (point.workers == 2)
-    decided(request_, Until(seeds=4), listener=ear)
+    decided(request_, Limits(seeds=4), listener=ear)
     assert rows_run(launcher)["native", 2, "trained"] <= 4
     launcher.points.clear()
     other = Request(request_.study, request_.text, request_.base, request_.target.with_name("other"))
-    decided(other, Until(budget=0.2), listener=ear)  # 720 s of workers
+    decided(other, Limits(720), listener=ear)
     spent = sum(
         point.workers * launcher.wall(point) * (0.99 if point.timing else 1) for point in launcher.points
     )
@@ -184,21 +184,21 @@ def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(reques
     launcher.wall = lambda point: (
         100 if point.workers == 1 else (240 if point.seed % 2 else 60) * (1 + (point.strategy == "horovod"))
     )
-    decision = decided(request_, Until(budget=10), listener=ear).advice.decision
+    decision = decided(request_, Limits(36000), listener=ear).advice.decision
     assert decision.kind == "uncertain"
     assert rows_run(launcher)["native", 2, "timed"] == MOST_BLOCKS
     assert ear.notes[-1].startswith("Not decided") and "native on 2 workers" in ear.notes[-1]
 
 
 def test_a_dry_run_names_the_next_runs_and_writes_nothing(request_, launcher):
-    texts = list(dry_run_until_decided(request_, Until()))
+    texts = list(dry_run_until_decided(request_, Limits()))
     assert {text.strip() for text in texts} >= {"native-w1-s0-timing", "horovod-w2-s0-timing"}
     assert not request_.target.exists()
     launcher.interrupt = "native-w1-s0"
     with pytest.raises(Interrupted):
         decided(request_)
     before = StudyFolder.open(request_.target).points()
-    expected = list(dry_run_until_decided(request_, Until(budget=2)))[-1]
+    expected = list(dry_run_until_decided(request_, Limits(7200)))[-1]
     assert "saves" in expected and "at most 2.00 worker-hours" in expected
     assert StudyFolder.open(request_.target).points() == before
 

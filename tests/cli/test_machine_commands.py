@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sys
 from collections import namedtuple
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from scalestudy.features.check.check_files import REPORT_FILE, TOPICS, Plan, Report, write_plan
 from scalestudy.features.check.host_checks import judge_folder
-from scalestudy.hardware.installed import environment_id
 from scalestudy.launch.queue.site_profile import find_site
 from scalestudy.plugins import strategies
 from scalestudy.plugins.engines import engine_names
@@ -127,17 +125,6 @@ def test_all_strategies_of_all_engines_are_listed_with_what_is_missing_here(chec
     assert all(re.search(rf"(?m)^{name} ", table) for name in lines)
 
 
-def test_an_environment_is_shown_under_the_id_that_runs_record(check, tmp_path):
-    done = check("--environment")
-    assert done.returncode == 0
-    assert done.stdout.splitlines()[0] == f"Environment {environment_id()}"
-    assert str(Path(sys.prefix)) in done.stdout
-    packages = json.loads(check("--environment", "--format", "json").stdout)["packages"]
-    assert {"keras", "pydantic", "scalestudy"} <= packages.keys()
-    done = check(tmp_path, "--environment")
-    assert done.returncode == 2 and "bin/python" in done.stderr and "environments/venv.sh" in done.stderr
-
-
 @pytest.fixture
 def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the user's site profiles, on a machine without Slurm."""
@@ -183,13 +170,3 @@ def test_site_init_without_slurm_writes_a_file_to_fill_in_and_says_so(
 def test_site_init_takes_no_name_that_is_no_files(call, sites, name):
     assert call("site", "init", "--", name)[0] == 2
     assert not sites.exists()
-
-
-def test_site_list_shows_each_profile_also_one_that_is_not_right(call, sites):
-    assert "scalestudy site init" in call("site", "list")[1]
-    sites.mkdir(parents=True)
-    (sites / "good.toml").write_text('cpus_per_node = 7\npartition = "gpu"\ngpus_per_node = 2')
-    (sites / "bad.toml").write_text("cpus = 7")
-    text = call("site", "list")[1]
-    assert "good  gpu, 2 GPUs, 7 cores a node" in text
-    assert "bad  invalid: `cpus` (bad.toml, line 1)" in text

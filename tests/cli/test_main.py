@@ -18,7 +18,7 @@ def test_help_teaches_every_command_and_shows_examples(call) -> None:
     code, text, _ = call("--help")
     assert code == 0
     commands = {
-        "Study": ["demo", "init", "run", "submit", "train", "status", "logs", "cancel"],
+        "Study": ["demo", "init", "run", "submit", "status", "logs", "cancel"],
         "Results": ["report", "advise", "diagnose", "proposal", "compare"],
         "Models and data": ["model", "data", "launch"],
         "Machine": ["check", "site"],
@@ -29,7 +29,7 @@ def test_help_teaches_every_command_and_shows_examples(call) -> None:
         for name in names:
             assert re.search(rf"(?m)^  {name} +\S", shown[group]), name
     assert "..." not in "".join(sections[2::2])
-    assert text.count("    scalestudy ") == 6
+    assert text.count("    scalestudy ") == 5
 
 
 def test_the_version_is_printed(call) -> None:
@@ -119,7 +119,7 @@ def test_without_a_folder_for_logs_it_goes_into_a_new_one_of_this_user_alone(
 
 @pytest.mark.slow
 def test_a_reader_that_has_had_enough_ends_it_quietly() -> None:
-    command = f"{sys.executable} -m scalestudy train --keys | head -c 1; echo ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m scalestudy check --strategies | head -c 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout[1:].strip() in ("0", "1")

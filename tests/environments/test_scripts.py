@@ -213,7 +213,7 @@ def test_modules_proxies_and_folder_come_from_the_site_profile(tmp_path, loaded)
         "HOROVOD=0",
         f"VENV={folder}",
         "http_proxy=http://p:3128/?a=$b",
-        f"recorded check {folder} --environment",
+        "recorded check --strategies",
     ]
 
 

@@ -88,6 +88,6 @@ def test_in_a_terminal_it_follows_and_ends_with_the_study(folder, monkeypatch):
     run.log(0).write_text("a word of rank 0\n")
     monkeypatch.setattr(watch.time, "sleep", lambda seconds: run.write_result(result_of(run.point())))
     console = Console(file=StringIO(), width=100, height=30, force_terminal=True, no_color=True)
-    watch.show(folder.path, console, overview_table, 0.1)
+    watch.show(folder.path, console, overview_table)
     text = console.file.getvalue()
     assert text.index("1 running") < text.index("[0] a word of rank 0") < text.index("1 done, 1 missing")

@@ -10,8 +10,9 @@ import pytest
 from elsewhere import cassava, foreign
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
-from scalestudy.report.formats import FORMATS, Medium
-from scalestudy.report.study_document import figures, report_document
+from scalestudy.report.formats import to_csv, to_json
+from scalestudy.report.study_document import figures, render_text, report_document
+from scalestudy.report.write_document import html, markdown
 
 APART = {"source": "published"}
 LITTLE: dict[str, list[Run]] = {
@@ -25,11 +26,16 @@ LITTLE: dict[str, list[Run]] = {
 @pytest.mark.parametrize("runs", LITTLE.values(), ids=LITTLE)
 def test_every_form_is_written_whatever_is_unknown(runs: list[Run]):
     findings = analyse("elsewhere", runs)
-    for name in FORMATS.names():
-        text = FORMATS.get(name).render(
-            findings, Medium(width=120, verbose=True, document=report_document(findings, drawn=False))
-        )
-        text = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)  # third-party libraries
+    document = report_document(findings, drawn=False)
+    forms = {
+        "table": render_text(findings, 120, verbose=True),
+        "csv": to_csv(findings.rows),
+        "json": to_json(findings),
+        "html": html(document),
+        "markdown": markdown(document),
+    }
+    for name, whole in forms.items():
+        text = re.sub(r"<script.*?</script>", "", whole, flags=re.DOTALL)  # third-party libraries
         assert re.search("times.csv|not known|unknown", text), name
         assert "None" not in text.replace("NoneType", ""), name
         assert "nan" not in text.lower().replace("finance", "").split(), name
@@ -37,10 +43,10 @@ def test_every_form_is_written_whatever_is_unknown(runs: list[Run]):
 
 def test_what_is_not_known_is_an_empty_cell_and_null():
     findings = analyse("elsewhere", cassava())
-    rows = list(csv.DictReader(StringIO(FORMATS.get("csv").render(findings, Medium()))))
+    rows = list(csv.DictReader(StringIO(to_csv(findings.rows))))
     assert {row["throughput"] + row["quality"] for row in rows} == {""}
     assert rows[0]["taken_from"] == "times.csv, line 2"
-    first = json.loads(FORMATS.get("json").render(findings, Medium()))["rows"][0]
+    first = json.loads(to_json(findings))["rows"][0]
     assert (first["seeds"], first["global_batch"]) == ([None], None)
 
 

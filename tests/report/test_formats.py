@@ -72,7 +72,7 @@ def test_json_holds_the_scaling_model_of_each_series_with_its_predictions():
     document = json.loads(to_json(analyse("made", synthetic.seeded((1, 2, 4, 8, 16), ("horovod",)))))
     (model,) = document["scaling"]
     assert model["terms"].keys() == {"compute", "fixed"}
-    assert (model["work"], model["update"], model["lack_of_fit"]) == ("strong", "growing", False)
+    assert (model["update"], model["lack_of_fit"]) == ("growing", False)
     assert [each["workers"] for each in model["predicted"]] == [32, 64]
     first = model["predicted"][0]["seconds"]
     assert first["low"] < first["value"] < first["high"]

@@ -19,18 +19,6 @@ def test_when_where_and_in_which_order_runs_were_taken_is_there(order):
     assert not any(f'"{order}"' in note for note in notes(analyse("made", synthetic.seeded((1, 2)))))
 
 
-@pytest.mark.parametrize(
-    ("recorded", "arithmetic", "free"),
-    [((None, None), 0, 0), (("float32", True), 1, 0), (("tf32", False), 1, 1)],
-)
-def test_the_arithmetic_is_there_and_that_runs_need_not_repeat(recorded, arithmetic, free):
-    known = dict(zip(("precision", "deterministic"), recorded, strict=True))
-    runs = [synthetic.changed(run, **known) for run in synthetic.seeded((1,))]
-    lines = notes(analyse("made", runs))
-    assert sum(line.startswith(f"Arithmetic is {recorded[0]}") for line in lines) == arithmetic
-    assert sum(line.startswith(f"In {len(runs)} of {len(runs)} runs") for line in lines) == free
-
-
 def test_splits_are_repeats_that_a_report_names():
     runs = [synthetic.run("native", n, swept={"data.seed": seed}) for n in (1, 2) for seed in range(5)]
     findings = analyse("splits", runs)

@@ -5,7 +5,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.as_terminal import terminal
-from scalestudy.report.document import Document, Folded, Table
+from scalestudy.report.document import Document, Table
 from scalestudy.report.sections import costs_section, models_section
 from scalestudy.report.write_document import markdown
 from scalestudy.store.records import GpuUse, NodeUse
@@ -61,9 +61,7 @@ def section(runs):
 
 
 def table(found, name):
-    folded = (block for each in found.blocks if isinstance(each, Folded) for block in each.blocks)
-    blocks = [*found.blocks, *folded]
-    return next(block for block in blocks if isinstance(block, Table) and block.name == name)
+    return next(block for block in found.blocks if isinstance(block, Table) and block.name == name)
 
 
 STUDY = synthetic.seeded((1, 2, 4, 8, 16))

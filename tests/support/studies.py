@@ -23,7 +23,6 @@ TIMES = (
     "wall_seconds",
     "speedup_wall",
     "useful",
-    "useful_at_most",
 )
 """Columns of the report that are measured times or derived from them."""
 PAID = columns()[columns().index("cost") : columns().index("worst_quality")]

@@ -10,7 +10,7 @@ from scalestudy.analysis.scaling_model import Series, model_of
 from scalestudy.analysis.statistics import LOGARITHM
 
 
-def series(times, *, update="growing", work="strong", per_node=None, runs=3, spread=0.0, noise=None):
+def series(times, *, update="growing", per_node=None, runs=3, spread=0.0, noise=None):
     """Runs for each worker count: its time with factors `spread` about it, or with noise.
 
     Args:
@@ -33,10 +33,8 @@ def series(times, *, update="growing", work="strong", per_node=None, runs=3, spr
         key=key,
         different=tuple(sorted(times)),
         times=measured(values, dict.fromkeys(values, LOGARITHM), [list(values)], LOGARITHM),
-        work=work,
         samples=6000,
         update=update,
-        updates=1000.0,
         nodes={n: -(-n // per_node) for n in times} if per_node else {},
     )
 

@@ -1,17 +1,16 @@
 """The decision as a few sentences derived from the numbers, and the open questions of the study."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalestudy.analysis.decision import Decision, PassedOver
-from scalestudy.analysis.measures import Measures, engines_of, gather_keys
+from scalestudy.analysis.measures import Measures, gather_keys
 from scalestudy.analysis.price import Price, is_undecided
 from scalestudy.analysis.quality import Verdict, format_signed
 from scalestudy.analysis.runs import Key, Planned, Run, metric_label
 from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.config.objectives import warning_of
-from scalestudy.plugins.engines import label_of
 from scalestudy.store.state import State
 from scalestudy.util import units
 
@@ -26,7 +25,7 @@ class Advice:
 
     Attributes:
         cost: Time and cost of the choice; empty if there is no choice.
-        sentences: Quality, the next steps up, and faster rows that were not chosen.
+        sentences: Quality, and faster rows that were not chosen.
         open_questions: Open questions, each with the runs that would settle it.
     """
 
@@ -66,10 +65,7 @@ def advise(
         return Advice(decision, _nothing(decision), "", tuple(general), questions)
     verdict = decision.verdicts[choice.key]
     sentences = [
-        _between_engines(choice.key, decision.reference, engines_of(measures.groups)),
         _quality(choice, verdict),
-        _target(choice),
-        *_steps(decision),
         *(_passed_over(row, decision) for row in decision.passed_over[:MOST_PASSED_OVER]),
         _lasting(decision),
         *general,
@@ -113,11 +109,6 @@ def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
         faster = [row.key for row in decision.passed_over if row.key in decision.failures]
         faster += [key for key in decision.failures if decision.verdicts[key].failed and key not in faster]
         text += "; " + ", ".join(f"{decision.failures[key]} of {key.label} failed" for key in faster)
-    if "unequal-tuning" in decision.provisional and decision.reference is not None:
-        text += (
-            f"; more settings were tried on {choice.workers} than on {decision.reference.workers}, so their"
-            " qualities do not compare"
-        )
     if decision.provisional and all(verdict.kind == "unknown" for verdict in decision.verdicts.values()):
         return f"By speed alone, {text}."
     return f"Provisionally, {text}." if decision.provisional else f"{text[0].upper()}{text[1:]}."
@@ -152,17 +143,6 @@ def _cost(decision: Decision) -> str:
     return f"{took}. Compared with {other} it is {times}: a {efficiency}."
 
 
-def _between_engines(choice: Key, reference: Key | None, engines: Mapping[Key, str]) -> str:
-    """A note if the choice and its reference belong to different engines."""
-    ours, theirs = (engines.get(key) if key else None for key in (choice, reference))
-    if not reference or not ours or not theirs or ours == theirs:
-        return ""
-    return (
-        f"This compares engines: {label_of(ours)} computed {choice.label}, {label_of(theirs)} computed"
-        f" {reference.label}."
-    )
-
-
 def _billed(price: Price, beside: Price) -> str:
     return units.cost(price.cost.value or 0.0, price.bill, beside.cost.value or 0.0)
 
@@ -182,25 +162,6 @@ def _number(estimate: Estimate, digits: int = 2) -> str:
     return f"{text} (95 % interval {estimate.low:.{digits}f} to {estimate.high:.{digits}f})"
 
 
-def _steps(decision: Decision) -> list[str]:
-    """Gain of the last step up to the choice, and of the next step."""
-    price = decision.price
-    assert price is not None
-    above = [
-        other
-        for key, other in decision.prices.items()
-        if key.series == price.key.series and other.marginal_from == price.key.workers
-    ]
-    assert decision.reference is not None
-    return [
-        f"From {step.marginal_from} to {step.key.workers} workers, each added {step.bill}"
-        f" {'loses' if step.marginal < 0 else 'adds'} {abs(step.marginal):.2f} of the speed of"
-        f" {decision.reference.label}."
-        for step in (price, *above)
-        if step.marginal is not None
-    ]
-
-
 def _quality(choice: Row, verdict: Verdict) -> str:
     """Quality of the choice; empty for the reference itself."""
     if verdict.kind == "unknown":
@@ -211,19 +172,6 @@ def _quality(choice: Row, verdict: Verdict) -> str:
     against = f"Compared with {verdict.reference.label}: " if verdict.reference else "Compared: "
     value = f"Its {metric_label(choice.metric)}{lower} is {_number(choice.quality, choice.digits)}"
     return f"{value}. {against}{verdict.sentence}."
-
-
-def _target(choice: Row) -> str:
-    reached = choice.to_target
-    if reached is None:
-        return ""
-    goal = f"{metric_label(choice.metric)} {reached.quality:.{choice.digits}f}"
-    if reached.seconds.value is None:
-        return f"{reached.reached} of {reached.runs} runs reached {goal}."
-    gained = ""
-    if choice.workers > 1 and reached.speedup.value:
-        gained = f", {_number(reached.speedup)} times as fast as the best one-worker row"
-    return f"It reached {goal} after {units.duration(reached.seconds.value)}{gained}."
 
 
 def _passed_over(row: PassedOver, decision: Decision) -> str:

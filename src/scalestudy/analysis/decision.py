@@ -44,11 +44,9 @@ Reason = Literal[
     "quality-no-margin",
     "relative",
     "failures",
-    "unequal-tuning",
     "faster-may-learn",
 ]
-"""Why a decision is provisional. "unequal-tuning": more settings were tried on the chosen number of workers
-than on the reference's. "failures": a faster row was passed over because runs of it failed, but too
+"""Why a decision is provisional. "failures": a faster row was passed over because runs of it failed, but too
 few to tell that more fail than of the reference."""
 Objection = Literal[
     "cost",
@@ -61,13 +59,6 @@ Objection = Literal[
     "fewer-worse",
 ]
 """Why a faster row was passed over."""
-TUNED = (
-    "train.learning_rate",
-    "train.warmup_epochs",
-    "train.schedule",
-    "train.optimizer",
-)
-"""Keys that are tuned for a number of workers."""
 OPEN = ("unclear", "unknown")
 """Verdicts of rows that are not shown to be no worse."""
 UNSETTLED = (*OPEN, "no-reference", "no-direction", "no-margin")
@@ -344,9 +335,6 @@ def _provisional(
             reasons.append("single-run")
         elif made.is_open(choice):
             reasons.append("interval-contains-target")
-        assert made.reference is not None
-        if _settings(choice.key, made) > _settings(made.reference, made):
-            reasons.append("unequal-tuning")
     if kind == "only-smallest":
         return tuple(reasons)
     for price in map(made.useful, contenders):
@@ -391,20 +379,6 @@ def _objection(price: Price, made: Decision) -> Objection:
     if (price.efficiency.value or 0.0) >= made.target:
         return "fails" if price.key in made.failures else "samples"
     return "cost"
-
-
-def _settings(key: Key, made: Decision) -> int:
-    """How many settings of the training were tried on as many workers, but for the rule of the rate.
-
-    Rules are equal on one worker. More trials find a better quality (Shallue et al., JMLR 20, 2019).
-    """
-    return len(
-        {
-            tuple((name, str(value)) for name, value in other.swept.items() if name in TUNED)
-            for other in made.verdicts
-            if other.workers == key.workers
-        }
-    )
 
 
 def _no_single(rows: Sequence[Row], made: Decision) -> str:

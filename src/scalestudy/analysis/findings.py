@@ -13,7 +13,7 @@ from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import Key, Planned, Run, group_runs, read_epochs
 from scalestudy.analysis.scaling_model import Model, model_of, series_of
 from scalestudy.analysis.study_table import Row, best_single, rows_of
-from scalestudy.analysis.to_target import times_to_target, useful_speed_ups
+from scalestudy.analysis.to_target import useful_speed_ups
 from scalestudy.config.expand import point_name
 from scalestudy.config.file import QualityMargin
 from scalestudy.config.objectives import gain
@@ -67,8 +67,8 @@ def analyse(
         runs: Its finished runs.
         planned: All points of the study.
         criteria: What the study asks of the choice.
-        target_quality: Quality for which times are computed; by default the quality of the best one-worker
-            row minus the margin.
+        target_quality: Quality for the useful speed-up; by default the quality of the best one-worker row
+            minus the margin.
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
         folder: The study's folder.
     """
@@ -79,20 +79,11 @@ def analyse(
     ours = [row for row in rows if not row.source] or rows
     wanted = _target_quality(ours, margin) if target_quality is None else target_quality
     keys = [row.key for row in ours]
-    reached = {} if wanted is None else times_to_target(keys, measures, wanted, criteria.bill)
     useful = {} if wanted is None else useful_speed_ups(keys, measures, wanted)
     # More samples than on the baseline are significant if the whole interval is above 1.
     samples = {key: found.ratio for key, found in useful.items() if (found.ratio.low or 0.0) > 1}
     decision = decide(ours, measures, criteria, planned=planned, samples=samples)
-    rows = [
-        replace(
-            row,
-            price=decision.prices.get(row.key),
-            to_target=reached.get(row.key),
-            useful=useful.get(row.key),
-        )
-        for row in rows
-    ]
+    rows = [replace(row, price=decision.prices.get(row.key), useful=useful.get(row.key)) for row in rows]
     choice = decision.choice
     advice = advise(
         [row for row in rows if not row.source] or rows,
@@ -170,8 +161,7 @@ def read_study(
         folder: The study.
         target: Cost efficiency that the recommended row must reach.
         bill: Unit that the site bills; from the site profile if None.
-        target_quality: Quality for which times are computed; if None, the best one-worker row's minus the
-            margin.
+        target_quality: Quality for the useful speed-up; if None, the best one-worker row's minus the margin.
         overview: State of its points; looked up if None.
     """
     overview, study = overview or study_status(folder), folder.study

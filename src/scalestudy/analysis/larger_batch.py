@@ -13,24 +13,22 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from scalestudy.analysis.measures import Measures, find_baseline, gather_keys
+from scalestudy.analysis.quality import Verdict
+from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.statistics import Estimate, student
+from scalestudy.analysis.study_table import Row
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-from scalestudy.analysis.measures import Measures, find_baseline, gather_keys
-from scalestudy.analysis.quality import Verdict
-from scalestudy.analysis.runs import Key, metric_label
-from scalestudy.analysis.study_table import Row
 
 LEAST_BATCHES = 4
 """Batches that a fit takes: two parameters, and two degrees of freedom to check them."""
 MISFIT = 0.1
-"""Relative deviation of a mean from the curve above which it does not fit, unless chance explains it."""
-CHANCE = 0.01
-"""Level of the test of lack of fit, which compares deviations from the curve with the spread of runs."""
+"""Relative deviation of a mean from the curve that is worth a sentence."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,6 @@ class CriticalBatch:
         critical: B_crit; without a `high` end if more samples for larger batches are not significant.
         misfit: Largest relative deviation of a measured mean from the curve.
         misfit_at: The batch of that deviation.
-        fits: Whether every mean lies close to the curve, as far as the spread of runs can tell.
     """
 
     batches: tuple[int, ...]
@@ -51,7 +48,6 @@ class CriticalBatch:
     critical: Estimate
     misfit: float
     misfit_at: int
-    fits: bool
     _solution: "Array"
     _covariance: "Array"
 
@@ -88,23 +84,9 @@ def fit_critical_batch(samples: Mapping[int, Sequence[float]]) -> CriticalBatch 
         _ratio(solution, covariance, (1.0, 0.0), (0.0, 1.0), freedom),
         float(deviations[worst]),
         batches[worst],
-        bool(deviations[worst] <= MISFIT) or not _lacks_fit([samples[batch] for batch in batches], curve),
         solution,
         covariance,
     )
-
-
-def _lacks_fit(runs: Sequence[Sequence[float]], curve: "Array") -> bool:
-    """Whether the means deviate from the curve by more than the spread of runs explains (an F test)."""
-    from scipy.special import fdtrc
-
-    means = [fmean(values) for values in runs]
-    pure = sum((value - mean) ** 2 for values, mean in zip(runs, means, strict=True) for value in values)
-    freedom = sum(map(len, runs)) - len(runs), len(runs) - 2
-    lack = sum(len(values) * (mean - at) ** 2 for values, mean, at in zip(runs, means, curve, strict=True))
-    if pure == 0:  # without repeats, or if all agree, the spread explains nothing
-        return True
-    return bool(fdtrc(freedom[1], freedom[0], lack / freedom[1] / (pure / freedom[0])) < CHANCE)
 
 
 def _ratio(
@@ -221,8 +203,7 @@ def samples_needed(rows: Sequence[Row]) -> list[str]:
                     f"{start}{_words(useful.ratio)} times the samples of {useful.baseline.label} to {goal}."
                 )
             else:
-                at_most = f", so it is at most {useful.at_most:.2g} times as useful" if useful.at_most else ""
-                sentences.append(f"{start}{useful.reached} of {useful.runs} runs reached {goal}{at_most}.")
+                sentences.append(f"{start}{useful.reached} of {useful.runs} runs reached {goal}.")
         sentences += _critical([row for row in rows if row.key in members])
     return sentences
 
@@ -256,8 +237,8 @@ def _critical(rows: Sequence[Row]) -> list[str]:
         f"The critical batch, at which training takes twice the fewest samples, is {_words(fitted.critical)}."
         f" Predicted, not run: {2 * last.workers} workers, {_words(predicted)} times the samples."
     )
-    if not fitted.fits:
-        text += f" The model does not fit: it is off by {100 * fitted.misfit:.0f} % at {fitted.misfit_at:,}."
+    if fitted.misfit > MISFIT:
+        text += f" The curve is off by {100 * fitted.misfit:.0f} % at a batch of {fitted.misfit_at:,}."
     return [text]
 
 

@@ -6,7 +6,6 @@ run, both are relative to the strategy's smallest number of workers n0: T(n0) / 
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal
 
 from scalestudy.analysis.measures import (
@@ -14,7 +13,6 @@ from scalestudy.analysis.measures import (
     Measure,
     Measures,
     find_baseline,
-    gather_keys,
     is_virtual,
     oversubscription,
     times_count,
@@ -164,8 +162,6 @@ class Price:
         speedup: Time on the reference divided by this time.
         efficiency: Cost efficiency: cost on the reference divided by this cost.
         on_front: Whether no other row is both faster and cheaper.
-        marginal: Speed-up gained per unit added since the next smaller number of workers of its series.
-        marginal_from: That number of workers.
     """
 
     key: Key
@@ -177,8 +173,6 @@ class Price:
     speedup: Estimate = NOTHING
     efficiency: Estimate = NOTHING
     on_front: bool = False
-    marginal: float | None = None
-    marginal_from: int | None = None
 
     @property
     def duration(self) -> float:
@@ -233,12 +227,6 @@ def prices_of(
         speedup = ONE if key == reference.key else relative_time(measures, basis, reference.key, key)
         efficiency = speedup.scaled(reference.units / price.units)
         prices[key] = replace(price, speedup=speedup, efficiency=efficiency, on_front=key in front)
-    for members in gather_keys(list(prices), lambda key: key.series).values():
-        for below, key in pairwise(sorted(members, key=lambda key: key.workers)):
-            price, before = prices[key], prices[below]
-            if before.units < price.units and price.speedup.value and before.speedup.value:
-                gained = (price.speedup.value - before.speedup.value) / (price.units - before.units)
-                prices[key] = replace(price, marginal=gained, marginal_from=below.workers)
     return prices, reference.key
 
 

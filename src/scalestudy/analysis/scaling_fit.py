@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-Work = Literal["strong", "weak"]
 Update = Literal["fixed", "growing"]
 MINIMUM_COUNTS = 3
 """Different numbers of workers that a model needs: any two points lie on a line."""
@@ -62,7 +61,7 @@ class ScalingTerm:
     shape: "Callable[[Array], Array]"
 
 
-def terms_of(work: Work, update: Update | None, full_node: int | None = None) -> tuple[ScalingTerm, ...]:
+def terms_of(update: Update | None, full_node: int | None = None) -> tuple[ScalingTerm, ...]:
     """Terms that the times of a series (`series.Series`) may have; the first is in every model.
 
     `full_node` is the largest number of workers on one node if a term for the second node can be fitted; else
@@ -70,22 +69,17 @@ def terms_of(work: Work, update: Update | None, full_node: int | None = None) ->
     """
     fixed = update == "fixed"
     # A training has n**power times as many updates as on one worker.
-    power = (1 if fixed else 0) if work == "weak" else (0 if fixed else -1)
-    many = {-1: "/n", 0: "", 1: " n"}[power]
-    over = {-1: "/n²", 0: "/n", 1: ""}[power]
-    ring = ScalingTerm("ring", f" · 2(n − 1){over}", lambda n: 2 * (n - 1) * n ** (power - 1))
-    linear = ScalingTerm("linear", f" (n − 1){many}", lambda n: (n - 1) * n**power)
-    if work == "weak":
-        terms = [ScalingTerm("compute", "", lambda n: n**0)]
-    else:
-        terms = [
-            ScalingTerm("compute", "/n", lambda n: 1 / n),
-            ScalingTerm("fixed", "", lambda n: n**0),
-        ]
-    terms.append(ScalingTerm("constant", f"{many} for n ≥ 2", lambda n: (n >= 2) * n**power))
-    terms += [ring] if work == "weak" or not fixed else []
+    power, many = (0, "") if fixed else (-1, "/n")
+    terms = [
+        ScalingTerm("compute", "/n", lambda n: 1 / n),
+        ScalingTerm("fixed", "", lambda n: n**0),
+        ScalingTerm("constant", f"{many} for n ≥ 2", lambda n: (n >= 2) * n**power),
+    ]
+    if not fixed:
+        terms.append(ScalingTerm("ring", " · 2(n − 1)/n²", lambda n: 2 * (n - 1) * n ** (power - 1)))
     terms.append(ScalingTerm("log", f" log₂(n){many}", lambda n: np.log2(n) * n**power))
-    terms += [linear] if work == "weak" or fixed else []
+    if fixed:
+        terms.append(ScalingTerm("linear", " (n − 1)", lambda n: (n - 1) * n**power))
     if full_node:
         second = f"{many} for n > {full_node}"
         terms.append(ScalingTerm("second node", second, lambda n: (n > full_node) * n**power))

@@ -1,18 +1,16 @@
 """Series of runs over numbers of workers with their scaling models, predictions, and sentences on them.
 
-The work of a series is constant or grows with the workers: strong or weak scaling. Numbers from other tools
-may lack the training time. Then the mean time of an epoch or the time of 1,000 samples is used. Unknown work
-is assumed to be equal.
+A series has equal work on any number of workers (strong scaling). Numbers from other tools may lack the
+training time. Then the mean time of an epoch or the time of 1,000 samples is used. Unknown work is assumed to
+be equal.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 from typing import Literal
 
-from scalestudy.analysis.costs import mean_of
 from scalestudy.analysis.measures import (
     Groups,
     Measure,
@@ -29,7 +27,6 @@ from scalestudy.analysis.scaling_fit import (
     ScalingFit,
     ScalingTerm,
     Update,
-    Work,
     fit,
     terms_of,
 )
@@ -56,11 +53,9 @@ class Series:
         key: Its row with the fewest workers.
         different: Different numbers of workers, in order.
         times: Seconds of the unit in `of`, with all rows that share its design.
-        work: "strong" if all runs process as many samples, "weak" if the samples grow with the workers.
         samples: Samples that one training on the fewest workers processes; None if unknown.
         update: "fixed" if the global batch is constant, "growing" if it grows with the workers; None if
             neither or unknown.
-        updates: Mean number of updates on the fewest workers; None if unknown.
         nodes: Nodes for each number of workers, without those whose ranks were not all recorded.
         others: Numbers of workers that process other numbers of samples and are left out.
         of: Which time is fitted.
@@ -69,10 +64,8 @@ class Series:
     key: Key
     different: tuple[int, ...]
     times: Measure
-    work: Work
     samples: int | None
     update: Update | None
-    updates: float | None
     nodes: Mapping[int, int]
     others: tuple[int, ...] = ()
     of: TimeOf = "training"
@@ -84,18 +77,6 @@ class Series:
         return [
             (count, seconds) for count in counts for seconds in self.times.values[self.key.on(count)].values()
         ]
-
-    @property
-    def nodes_measured(self) -> int | None:
-        """Largest number of nodes measured; None unless it is known for every number of workers."""
-        return max(self.nodes.values()) if set(self.nodes) == set(self.different) else None
-
-    @property
-    def workers_per_node(self) -> int | None:
-        """Largest number of workers on one node; None unless nodes are known for every number of workers."""
-        if self.nodes_measured is None:
-            return None
-        return max(math.ceil(count / nodes) for count, nodes in self.nodes.items())
 
 
 def nodes_of(run: Run) -> int | None:
@@ -124,11 +105,7 @@ def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
     first = min(works, default=0)
     if not first:
         return None
-    grown = [work * first / count for count, work in works.items()]
-    weak = len(works) > 1 and nearly_equal(grown) and not nearly_equal(works.values())
-    compared = {
-        count: rows[count] for count, work in works.items() if weak or nearly_equal((work, works[first]))
-    }
+    compared = {count: rows[count] for count, work in works.items() if nearly_equal((work, works[first]))}
     nodes = {count: {nodes_of(run) for run in members} for count, members in compared.items()}
     times = measures.training_seconds
     if of != "training":
@@ -138,10 +115,8 @@ def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
         key=keys[0].on(first),
         different=tuple(sorted(compared)),
         times=times,
-        work="weak" if weak else "strong",
         samples=compared[first][0].result.samples_processed,
         update=_update({count: members[0].result.global_batch for count, members in compared.items()}),
-        updates=mean_of(run.result.updates for run in compared[first]),
         nodes={
             count: number
             for count, numbers in nodes.items()
@@ -206,7 +181,7 @@ class Prediction:
     Attributes:
         seconds: Geometric mean of the runs if it was measured; else the model's time with the prediction
             interval of one run.
-        speedup: Relative to `Model.reference` workers; for weak scaling the scaled speed-up.
+        speedup: Relative to `Model.reference` workers.
         efficiency: Share of the ideal speed-up.
         kind: Whether the number of workers was measured, or lies between or outside the measured ones.
     """
@@ -268,8 +243,6 @@ class Model:
         speed: Estimate,
         kind: Literal["measured", "interpolated", "extrapolated"],
     ) -> Prediction:
-        if self.series.work == "weak":
-            speed = speed.scaled(workers / self.reference)
         return Prediction(workers, seconds, speed, speed.scaled(self.reference / workers), kind)
 
     @property
@@ -282,11 +255,11 @@ class Model:
     def limit(self) -> Estimate:
         """Speed-up that the model does not exceed on any number of workers, with its interval; else empty.
 
-        It is empty for weak scaling or lack of fit, if workers span less than a factor of `REACH`, if
-        the limit exceeds `REACH` times the largest speed-up measured, and if the interval has no upper end.
+        It is empty for lack of fit, if workers span less than a factor of `REACH`, if the limit exceeds
+        `REACH` times the largest speed-up measured, and if the interval has no upper end.
         """
         counts = self.series.different
-        if self.fit is None or self.fit.lack_of_fit or self.series.work == "weak":
+        if self.fit is None or self.fit.lack_of_fit:
             return NOTHING
         reached = max(self.predict(count).speedup.value or 0.0 for count in counts)
         limit = self._first.times(self.fit.shortest().inverse())
@@ -307,7 +280,7 @@ def model_of(series: Series, groups: Groups) -> Model:
     timed = series.timed
     scaling = fit(_terms(series), [count for count, _ in timed], [seconds for _, seconds in timed])
     reference, baseline = series.key, find_baseline(series.key, groups, timed=True)
-    if baseline and baseline.strategy != series.key.strategy and series.work == "strong":
+    if baseline and baseline.strategy != series.key.strategy:
         samples = [series.samples, *(run.result.samples_processed for run in groups[baseline])]
         same_work = nearly_equal(size for size in samples if size) if all(samples) else not any(samples)
         if series.of == "training" and same_work and series.times.values[baseline]:
@@ -320,7 +293,7 @@ def _terms(series: Series) -> tuple[ScalingTerm, ...]:
     one = [count for count, nodes in series.nodes.items() if nodes == 1]
     several = [count for count, nodes in series.nodes.items() if nodes > 1]
     told_apart = min(len(one), len(several)) > 1 and max(one) < min(several)
-    return terms_of(series.work, series.update, max(one) if told_apart else None)
+    return terms_of(series.update, max(one) if told_apart else None)
 
 
 def _why_none(series: Series) -> str:
@@ -382,33 +355,20 @@ def describe_fit(model: Model, name: str) -> str:
     count, off = fit.worst
     held = f"Mean times deviate from it by at most {100 * abs(off):.2g} % (at {_workers(count)})."
     text = f"{name}: {fit.written}{of}, {consists}. "
-    text += "Mean times agree with it." if abs(off) < 1e-6 else held
-    extra = fit.parts.get("second node")
-    if extra and series.updates and series.workers_per_node is not None:
-        # The coefficient covers all updates of a training on one worker.
-        per_update = extra / series.updates / (series.key.workers if series.update == "growing" else 1)
-        text += (
-            f" From the second node on ({series.workers_per_node + 1} workers or more) each update takes"
-            f" {1000 * per_update:.3g} ms longer."
-        )
-    return text
+    return text + ("Mean times agree with it." if abs(off) < 1e-6 else held)
 
 
 def describe_work(model: Model) -> str:
-    """Strong or weak scaling, and how the number of updates changes."""
+    """What is equal of all trainings, and how the number of updates changes."""
     series = model.series
-    samples = f"{series.samples:,} samples" if series.samples else ""
-    if series.work == "weak":
-        start = f", from {samples} on {_workers(series.key.workers)}" if samples else ""
-        return f"weak scaling: the work of a training grows with the workers{start}"
-    if series.of != "training" or not samples:
+    if series.of != "training" or not series.samples:
         return "strong scaling, assuming that every run did the same work, which is not recorded"
     updates = {
         "growing": ", with fewer updates on more workers, since the global batch grows",
         "fixed": ", with the same number of updates, since the global batch is fixed",
         None: "",
     }[series.update if len(series.different) > 1 else None]
-    return f"strong scaling: every training processes {samples}{updates}"
+    return f"strong scaling: every training processes {series.samples:,} samples{updates}"
 
 
 def _workers(count: int) -> str:

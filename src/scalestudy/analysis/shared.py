@@ -83,7 +83,7 @@ class SharedStudy(Record):
 
     def text(self) -> str:
         """Serialise as JSON."""
-        return _text(json.loads(self.model_dump_json(exclude_defaults=True))) + "\n"
+        return self.model_dump_json(exclude_defaults=True, indent=1) + "\n"
 
     def findings(self, target_quality: float | None = None) -> Findings:
         """Analyse the runs like those of a study's folder."""
@@ -161,23 +161,3 @@ def _epochs(columns: dict[str, Any]) -> tuple[EpochRecord, ...]:
 
 def _known(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
-
-
-def _text(value: Any, indent: str = "") -> str:
-    """JSON in which lists of numbers, and objects of numbers within lists, take one line each."""
-    inner = indent + " "
-    if isinstance(value, dict) and value:
-        entries = [f"{json.dumps(name)}: {_text(inside, inner)}" for name, inside in value.items()]
-        return "{\n" + ",\n".join(inner + entry for entry in entries) + f"\n{indent}}}"
-    if isinstance(value, list) and any(isinstance(inside, dict) for inside in value):
-        entries = [_line(inside) if _is_flat(inside) else _text(inside, inner) for inside in value]
-        return "[\n" + ",\n".join(inner + entry for entry in entries) + f"\n{indent}]"
-    return _line(value)
-
-
-def _is_flat(value: dict[str, Any]) -> bool:
-    return not any(isinstance(inside, dict | list) for inside in value.values())
-
-
-def _line(value: Any) -> str:
-    return json.dumps(value, allow_nan=False)

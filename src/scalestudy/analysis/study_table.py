@@ -13,7 +13,7 @@ from scalestudy.analysis.price import Price, SpeedUp, speed_up
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key, Run, sense_of, sources, swept_names
 from scalestudy.analysis.statistics import Estimate
-from scalestudy.analysis.to_target import ToTarget, Useful
+from scalestudy.analysis.to_target import Useful
 from scalestudy.config.file import QualityMargin
 from scalestudy.config.objectives import Sense, gain
 
@@ -40,7 +40,6 @@ class Row:
         worst_quality: Quality of its worst run.
         timings: How many of its runs are timing runs, whose times are those of a training, computed.
         price: Time and cost of one training; None if it was not timed.
-        to_target: Time and cost until the target quality was reached; None if its epochs lack a quality.
         useful: Useful speed-up; None if no run that makes these updates recorded qualities by epoch.
     """
 
@@ -68,7 +67,6 @@ class Row:
     worst_quality: float | None
     timings: int = 0
     price: Price | None = None
-    to_target: ToTarget | None = None
     useful: Useful | None = None
 
     @property
@@ -200,18 +198,13 @@ _COLUMNS: dict[str, _Column] = {
     "cost_unit": ("text", lambda row: f"{row.price.bill}-hours" if row.price else None),
     **_interval("cost_efficiency", "price.efficiency"),
     "pareto": ("flag", "price.on_front"),
-    "marginal_efficiency": ("float", "price.marginal"),
-    "target_quality": ("float", "to_target.quality"),
-    "target_reached": ("whole", "to_target.reached"),
-    **_interval("target_seconds", "to_target.seconds"),
-    "target_cost": ("float", "to_target.cost.value"),
+    "target_quality": ("float", "useful.target"),
     "worst_quality": ("float", "worst_quality"),
     "failed_runs": ("whole", "failed_runs"),
     "speedup_basis": ("text", lambda row: None if row.speed.steady.value is None else row.basis),
     "timing_runs": ("whole", "timings"),
     "taken_from": ("text", "source"),
     **_interval("useful", "useful.speedup"),
-    "useful_at_most": ("float", "useful.at_most"),
     **_interval("samples_ratio", "useful.ratio"),
 }
 """Column names in order, which scripts rely on; other swept names come after the workers."""

@@ -27,7 +27,6 @@ from scalestudy.store.study_folder import StudyFolder
 
 if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
-    from scalestudy.report.study_document import ReportPaths
 
 
 class ProgressCallback(Protocol):
@@ -65,8 +64,8 @@ class Listener:
     def failed(self, status: PointStatus) -> None:
         """Report a point that failed or was cancelled, after everything has ended."""
 
-    def reported(self, folder: StudyFolder, study: "Findings", files: "ReportPaths") -> None:
-        """Report that the report has been written."""
+    def reported(self, folder: StudyFolder, findings: "Findings", page: Path) -> None:
+        """Report that the report has been written, and the path of its page."""
 
 
 SHARE = 0.2

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from scalestudy.analysis.advice import Advice
     from scalestudy.analysis.findings import Findings
     from scalestudy.report.figure import Figure
-    from scalestudy.report.study_document import ReportPaths
 
 
 @dataclass(frozen=True)
@@ -109,11 +108,7 @@ class StudyResult:
         return [*self.overview.failed, *self.overview.damaged]
 
     def report(self) -> Path:
-        """Write the report into the results folder, and return the path of its page."""
-        return self.write().page
-
-    def write(self) -> "ReportPaths":
-        """Write the report into the results folder, and return the paths of its files; may raise OSError."""
+        """Write the report into the results folder, and return the path of its page; may raise OSError."""
         from scalestudy.report.study_document import write_report
 
         return write_report(self.store, findings=self.findings)

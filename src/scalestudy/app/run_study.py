@@ -134,7 +134,7 @@ def reported(request: Request, overview: Overview, listener: Listener, *, report
     result = StudyResult(StudyFolder.open(request.target), overview)
     try:
         if report:
-            listener.reported(result.store, result.findings, result.write())
+            listener.reported(result.store, result.findings, result.report())
     except OSError as error:
         raise RunError(
             "a folder to which the report can be written",

@@ -66,15 +66,7 @@ def selected(
 
 
 def group_points(overview: "Overview", axes: Sequence[str]) -> list[PointGroup]:
-    """Group the points by their values on these axes, in the order of the study.
-
-    Raises:
-        UserError: The study has no such axis.
-    """
-    known = [*all_but_seeds(overview), "seed"]
-    for axis in axes:
-        if axis not in known:
-            raise UserError(f"one of the axes {', '.join(known)}", repr(axis), "Choose one with --by.")
+    """Group the points by their values on these axes, in the order of the study."""
     groups: dict[str, list[PointStatus]] = {}
     for status in overview.points:
         title = ", ".join(_value(status.point, axis) for axis in axes)
@@ -95,7 +87,7 @@ def _value(point: "Point", axis: str) -> str:
         return point.strategy
     if axis == "workers":
         return f"{point.workers} worker{'s' * (point.workers != 1)}"
-    return f"seed {point.seed}" if axis == "seed" else f"{axis} = {point.swept.get(axis)}"
+    return f"{axis} = {point.swept.get(axis)}"
 
 
 def _count_states(points: Iterable["PointStatus"]) -> dict[str, int]:

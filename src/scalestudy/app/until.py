@@ -29,23 +29,9 @@ EXPECTED = 0.5
 """Median cost, as a share of a grid of three seeds, according to `benchmarks/sequential.py`."""
 
 
-@dataclass(frozen=True)
-class Until:
-    """Limits of a study that runs until it is decided: `budget` in hours of billed units."""
-
-    budget: float | None = None
-    seeds: int | None = None
-
-    @property
-    def limits(self) -> Limits:
-        """The limits as the policy takes them."""
-        budget = None if self.budget is None else 3600 * self.budget
-        return Limits(budget, LOOKS[-1] if self.seeds is None else self.seeds)
-
-
 def run_until_decided(
     request: Request,
-    until: Until,
+    limits: Limits,
     *,
     listener: Listener | None = None,
     options: Options | None = None,
@@ -64,7 +50,7 @@ def run_until_decided(
     if plan.todo():
         run_points(plan, listener)
     while True:
-        step = next_runs(sweep.known(plan), until.limits)
+        step = next_runs(sweep.known(plan), limits)
         if isinstance(step, Ended):
             break
         listener.note(f"Next: {in_words(step)}")
@@ -79,7 +65,7 @@ def run_until_decided(
 
 
 def dry_run_until_decided(
-    request: Request, until: Until, options: Options | None = None, *, listener: Listener | None = None
+    request: Request, limits: Limits, options: Options | None = None, *, listener: Listener | None = None
 ) -> Iterator[str]:
     """Yield texts on the next runs and on the expected cost, without starting or writing anything.
 
@@ -91,13 +77,13 @@ def dry_run_until_decided(
     plan.points = sweep.begun(plan)
     plan.overview = _overview(plan, plan.points)
     known = sweep.known(plan)
-    step = next_runs(known, until.limits)
+    step = next_runs(known, limits)
     if isinstance(step, Ended):
         yield f"{'Decided' if step.decided else 'Not decided'}: {step.why}."
         return
     yield f"Next: {in_words(step)}"
     yield from (f"  {point.name}" for point in sweep.points_of(step))
-    yield _expected(known, until.limits, _bill(plan))
+    yield _expected(known, limits, _bill(plan))
 
 
 def in_words(step: Batch) -> str:

@@ -19,7 +19,7 @@ from scalestudy.cli.options import option
 from scalestudy.util.errors import explain
 
 GROUPS = {
-    "Study": ("demo", "init", "run", "submit", "train", "recipe", "status", "logs", "cancel"),
+    "Study": ("demo", "init", "run", "submit", "recipe", "status", "logs", "cancel"),
     "Results": ("report", "advise", "diagnose", "proposal", "compare"),
     "Models and data": ("model", "data", "launch"),
     "Machine": ("check", "site"),
@@ -59,9 +59,6 @@ for command in (
 ):
     app.command(command.__name__)(command)
 app.command("logs", context_settings={"allow_extra_args": True})(study_commands.logs)
-app.command("train", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(
-    run_commands.train
-)
 app.command("launch", context_settings={"allow_interspersed_args": False})(run_commands.launch)
 NAMED = {
     "model": model_commands.model_app,

@@ -54,10 +54,6 @@ def advise(
         option("Unit that the site bills.", default="the site profile's, else worker"),
     ] = None,
     most: Annotated[int | None, option("With --deadline: maximum number of workers.", "N")] = None,
-    target_quality: Annotated[
-        float | None,
-        option("Quality to which the time is reported.", "Q", "the best of one worker, less the margin"),
-    ] = None,
     form: AnswerOption = "table",
 ) -> None:
     """Recommend a strategy and a number of workers: as the report does, or for your own goal."""
@@ -69,7 +65,7 @@ def advise(
     if most is not None and most < 1:
         raise UserError("--most of 1 worker or more", f"{most}", "Correct it.")
     goal = Goal(seconds_given(deadline, "--deadline"), most)
-    findings = read_study(open_study(study), efficiency, bill=bill, target_quality=target_quality)
+    findings = read_study(open_study(study), efficiency, bill=bill)
     result = answer(findings, goal)
     programs = {"json": partial(advise_json, findings, result)}
     show_document(advise_document(findings, result), form, None, programs)
@@ -79,7 +75,6 @@ def diagnose(
     study: StudyArgument = None,
     point: PointOption = None,
     rounds: Annotated[int, option("Rounds; each measures every variant once.", "N", min=1)] = 3,
-    seconds: Annotated[float, option("Seconds of each variant in a round.", "S", min=0.1, max=600)] = 2.0,
     form: AnswerOption = "table",
 ) -> None:
     """Split a point's lost efficiency into input, exchange, imbalance, contention and fixed cost.
@@ -99,7 +94,7 @@ def diagnose(
     terminal.note(f"Diagnosing {name}{why}.")
     if planned.point.oversubscribed:
         terminal.note(f"Oversubscribed: {planned.point.oversubscribed}; most of the loss comes from that.")
-    diagnosis = run_diagnosis(planned, terminal, rounds=rounds, seconds=seconds)
+    diagnosis = run_diagnosis(planned, terminal, rounds=rounds)
     stored = stored_diagnosis(diagnosis, folder, planned.findings.rows)
     print(render(stored, form, width=out().width), end="")
 

@@ -21,8 +21,6 @@ Examples:
     scalestudy submit study.toml && scalestudy status studies/study --live
   Apply its best model to other images:
     scalestudy model predict studies/study images/ --out predictions
-  Train once, without a study file:
-    scalestudy train --task cnn --data digits --strategy native --workers 2
 """
 EXAMPLES = """\
 scalestudy demo                              # prints the decision, writes published-unet.html
@@ -38,7 +36,6 @@ scalestudy status study.toml --state failed --point 'horovod-*'
 scalestudy logs study.toml --follow          # the run in progress
 scalestudy logs study.toml --point horovod-w4-s0 --rank 3
 scalestudy cancel study.toml --point 'horovod-*'
-scalestudy train --task cnn --data digits --strategy native -n 2 --epochs 5
 scalestudy report                            # the decision for the newest study here
 scalestudy report study.toml --out table.csv
 scalestudy report --from measured.csv --out report.html
@@ -65,7 +62,6 @@ scalestudy model export study.toml --out model.onnx
 scalestudy data show path/to/images --out data.html
 scalestudy data prepare study.toml          # for jobs without a network
 scalestudy site init --out my-site.toml
-scalestudy site list
 """
 
 

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,8 +27,7 @@ def check(
     what: Annotated[
         str | None,
         argument(
-            "Study file, site profile (name or path), or folder of an earlier check; with "
-            "--environment the folder of an environment.",
+            "Study file, site profile (name or path), or folder of an earlier check.",
             "[STUDY_OR_SITE]",
             "this machine",
         ),
@@ -46,9 +45,6 @@ def check(
     ] = None,
     skip: Annotated[list[str] | None, option("Leave out a topic. Repeatable.", "TOPIC")] = None,
     folder: Annotated[Path | None, option("Folder for the check's files.", "DIR", name="--out")] = None,
-    environment: Annotated[
-        bool, option("Show the versions in an environment instead.", name="--environment")
-    ] = False,
     strategies: Annotated[
         bool, option("List all strategies, and whether they can be used here.", name="--strategies")
     ] = False,
@@ -62,8 +58,6 @@ def check(
     refuse_target(folder, force=force)
     if strategies:
         return _print_strategies(form)
-    if environment:
-        return _print_environment(Path(what or sys.prefix).expanduser(), form)
     from scalestudy.features.check.check import CheckOptions
     from scalestudy.features.check.check import check as run_check
 
@@ -158,52 +152,14 @@ def _print_strategies(form: Literal["table", "json"]) -> None:
         console.print(Text(f"→ {names}: {action}", style=STYLES["warn"]))
 
 
-OF_CUDA = ("nvidia-nccl-", "nvidia-cudnn-", "nvidia-cuda-runtime")
-"""Prefixes of the CUDA packages that are shown."""
-
-
-def _print_environment(prefix: Path, form: Literal["table", "json"]) -> None:
-    """Print the versions in an environment, and its id in records.
-
-    Raises:
-        UserError: The folder has no environment with Scalestudy.
-    """
-    from scalestudy.hardware.installed import describe, describe_other
-    from scalestudy.plugins.engines import engine_names, engine_traits
-
-    here = prefix.resolve() == Path(sys.prefix).resolve()
-    built = describe() if here else describe_other(prefix)
-    if form == "json":
-        print(built.model_dump_json(indent=1))
-        return
-    print(f"Environment {built.id}")
-    shown = built.model_dump(exclude={"schema_version", "id", "name"})
-    known, found = engine_names(), built.packages
-    decisive = [name for engine in map(engine_traits, known) for name in engine.packages]
-    decisive += ["numpy", "scalestudy", *(name for name in found if name.startswith(OF_CUDA))]
-    # Only packages that affect training; --format json shows all.
-    shown["packages"] = {name: found[name] for name in dict.fromkeys(decisive) if name in found}
-    shown["build_ids"] = {
-        engine_traits(name).built if name in known else name: build
-        for name, build in built.build_ids.items()
-        if build
-    }
-    for name, value in shown.items():
-        if value:
-            print(f"{name:<11} {_flat(value)}")
-
-
-def _flat(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {_flat(inner)}" for name, inner in value.items() if inner != "")
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
 site_app = typer.Typer(
     cls=CommandGroup, help="Describe a cluster once, in a site profile.", no_args_is_help=True
 )
+
+
+@site_app.callback()
+def _group() -> None:
+    """Describe a cluster once, in a site profile."""
 
 
 @site_app.command("init")
@@ -236,24 +192,3 @@ def init(
     out().print(
         f"Wrote {path}. Check its values, then: scalestudy check {path if file else path.stem}", markup=False
     )
-
-
-@site_app.command("list")
-def show_all() -> None:
-    """List your site profiles."""
-    from scalestudy.launch.queue.site_profile import list_sites, load_site, sites_folder
-
-    names = list_sites()
-    if not names:
-        out().print(
-            f"No site profile in {sites_folder()}. Write one with: scalestudy site init", markup=False
-        )
-    for name in names:
-        try:
-            site = load_site(sites_folder() / f"{name}.toml")
-        except UserError as error:
-            text = f"invalid: {error.received}"
-        else:
-            gpus = f"{site.gpus_per_node} GPUs, " if site.gpus_per_node else ""
-            text = f"{site.partition or 'default partition'}, {gpus}{site.cpus_per_node} cores a node"
-        out().print(f"{name}  {text}", markup=False)

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Largest number of skipped images that are listed."""
 
+SAMPLES = 8
+"""Samples shown on the page of a data set."""
+
 model_app = typer.Typer(
     cls=CommandGroup,
     help="Use a trained model: predict, evaluate, look at samples, export.",
@@ -218,7 +221,6 @@ def _group() -> None:
 @data_app.command("show")
 def show(
     what: SourceArgument,
-    samples: Annotated[int, option("Samples shown on the page.", min=0, max=200)] = 8,
     html: Annotated[Path | None, option("HTML page to write, with pictures.", "FILE", name="--out")] = None,
     form: AnswerOption = "table",
     force: ForceOption = False,
@@ -237,7 +239,7 @@ def show(
     screen = Terminal()
     settings, kind, base, _ = settings_of(what, None, None, screen)
     inspections = [
-        inspect_data(data, kind, base, samples=samples if html else 0, listener=screen) for data in settings
+        inspect_data(data, kind, base, samples=SAMPLES if html else 0, listener=screen) for data in settings
     ]
     if form == "json":
         records = [inspection.as_json() for inspection in inspections]

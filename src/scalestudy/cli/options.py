@@ -47,9 +47,6 @@ OrderOption = Annotated[
 ]
 AtMostOption = Annotated[int | None, option("Maximum number of jobs of the study in the queue.", "K", min=1)]
 ReportOption = Annotated[bool, option("Write the report at the end.")]
-VerboseOption = Annotated[
-    bool, option("Print everything on the page, not only the decision.", name="--verbose")
-]
 AnswerOption = Annotated[Literal["table", "json"], option("Output format.", name="--format")]
 
 
@@ -76,7 +73,6 @@ TaskOption = Annotated[
     ),
 ]
 StrategyOption = Annotated[str, option("Strategy: native (the framework's own), horovod, virtual, …")]
-WorkersOption = Annotated[int, option("Number of workers.", "N", name=("--workers", "-n"), min=1)]
 DeviceOption = Annotated[
     str, option("Device of the workers; auto uses GPUs if there are any.", "auto|cpu|gpu")
 ]

@@ -62,7 +62,7 @@ def show_document(
     `form` is "table", or one of `FORMS` or of `programs`, functions that render the formats for programs.
     """
     from scalestudy.report.as_terminal import terminal
-    from scalestudy.report.write_document import render_document, write_document
+    from scalestudy.report.write_document import html, markdown, write_document
     from scalestudy.util.files import write_named
 
     console = out()
@@ -71,7 +71,7 @@ def show_document(
     elif form == "table":
         text = terminal(document, console.width, console.is_terminal and file is None)
     else:
-        text = render_document(document, form) if file is None else ""
+        text = "" if file else html(document) if form == "html" else markdown(document)
     if file is None:
         print(text, end="")
         return

@@ -12,7 +12,6 @@ from scalestudy.cli.options import (
     FileOption,
     ForceOption,
     StudyArgument,
-    VerboseOption,
     argument,
     format_option,
     open_study,
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
     from scalestudy.analysis.findings import Findings
     from scalestudy.features.compare.comparison import Side
     from scalestudy.store.study_folder import StudyFolder
+
+
+FORMATS = ("table", "json", "markdown", "html")
 
 
 def report(
@@ -47,11 +49,13 @@ def report(
             name="--out",
         ),
     ] = None,
-    verbose: VerboseOption = False,
+    verbose: Annotated[
+        bool, option("Print everything on the page, not only the decision.", name="--verbose")
+    ] = False,
     target_quality: Annotated[
         float | None,
         option(
-            "Quality to which time and cost are reported, in the metric's unit.",
+            "Quality for the useful speed-up, in the metric's unit.",
             "Q",
             "the best of one worker, less the margin",
         ),
@@ -100,10 +104,9 @@ def report(
 
     STUDY may also be a file written by --share. With --from, numbers measured elsewhere are reported instead.
     """
-    from scalestudy.report.formats import FORMATS, Medium
-    from scalestudy.report.study_document import PAGE, report_document, write_report
-    from scalestudy.report.write_document import FORMS, form_by_ending, write_document
-    from scalestudy.util.files import write_named
+    from scalestudy.report.formats import to_csv, to_json
+    from scalestudy.report.study_document import render_text, report_document, write_report
+    from scalestudy.report.write_document import FORMS, form_by_ending
 
     if share is not None:
         if source or form or file:
@@ -111,29 +114,27 @@ def report(
         _share(study, share, force=force)
         return
     refuse_target(file, [study], force=force or bool(source))  # see _findings
-    form = form_by_ending(form, file, FORMATS.names(), "table")
-    made = FORMATS.get(form)
-    console = out()
+    form = form_by_ending(form, file, ("csv", *FORMATS), "table")
     if target_quality is not None and not isfinite(target_quality):
         raise UserError("a finite --target-quality", f"{target_quality}", "Correct it.")
     options = (column or (), strategy, workers, metric, better, quality_margin)
     findings, opened = _findings(study, source, file, options, target_quality, force=force)
-    with writing(file):
-        if file is not None and form in FORMS:
-            write_document(report_document(findings), form, file)
-            console.print(f"Wrote {file}", markup=False)
-        elif file is not None:
-            write_named(file, made.render(findings, Medium(verbose=verbose)))
-            console.print(f"Wrote {file}", markup=False)
-        elif form == PAGE and opened is not None:
-            console.print(f"Wrote {write_report(opened, findings=findings).page}", markup=False)
-        elif form == PAGE:
+    console = out()
+    if form == "html" and file is None:
+        if opened is None:
             received = "--from without it" if source else "a shared file without it"
             raise UserError("a file for the page", received, "Name one: --out report.html")
-        else:
-            page = _page(opened, findings) if opened else None
-            medium = Medium(colour=console.is_terminal and not console.no_color, verbose=verbose, page=page)
-            print(made.render(findings, medium), end="")
+        with writing(None):
+            console.print(f"Wrote {write_report(opened, findings=findings)}", markup=False)
+        return
+    colour = file is None and console.is_terminal and not console.no_color
+    page = _page(opened, findings) if opened and file is None else None
+    programs = {
+        "table": lambda: render_text(findings, colour=colour, verbose=verbose, page=page),
+        "csv": lambda: to_csv(findings.rows),
+        "json": lambda: to_json(findings),
+    }
+    show_document(report_document(findings, drawn=form in FORMS), form, file, programs)
 
 
 def _share(study: Path | None, file: Path, *, force: bool) -> None:
@@ -192,9 +193,6 @@ def _findings(
     if any(options):
         raise UserError("--from FILE", "an option that needs it", "Add --from, or leave out that option.")
     return findings, opened
-
-
-FORMATS = ("table", "json", "markdown", "html")
 
 
 def compare(
@@ -256,13 +254,11 @@ NEXT = "Next: scalestudy init && scalestudy run study.toml   # a small study on 
 
 def demo(
     file: Annotated[Path, option("HTML page to write.", "FILE", name="--out")] = Path("published-unet.html"),
-    verbose: VerboseOption = False,
     force: ForceOption = False,
 ) -> None:
     """Report on a published study of a U-Net on 1 to 14 GPUs. Nothing is trained or downloaded."""
     from scalestudy.features.imported.gather import published_findings, source
-    from scalestudy.report.formats import FORMATS, Medium
-    from scalestudy.report.study_document import report_document
+    from scalestudy.report.study_document import render_text, report_document
     from scalestudy.report.write_document import form_by_ending, write_document
 
     form = form_by_ending(None, file, ("html",), "html")
@@ -270,8 +266,8 @@ def demo(
     findings, console = published_findings(), out()
     with writing(file):
         write_document(report_document(findings), form, file)
-    medium = Medium(colour=console.is_terminal and not console.no_color, verbose=verbose, page=str(file))
+    colour = console.is_terminal and not console.no_color
     for text in (source(), "", LEGEND, ""):
         console.print(text, markup=False)
-    print(FORMATS.get("table").render(findings, medium), end="")
+    print(render_text(findings, colour=colour, page=str(file)), end="")
     console.print(NEXT, markup=False)

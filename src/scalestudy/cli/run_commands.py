@@ -1,9 +1,8 @@
-"""Commands that train: `run`, `submit`, `train` and `launch`."""
+"""Commands that train: `run`, `submit` and `launch`."""
 
 import os
 import re
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,8 +16,6 @@ from scalestudy.cli.options import (
     ReportOption,
     ResultsOption,
     StudyFile,
-    VerboseOption,
-    WorkersOption,
     argument,
     option,
     seconds_given,
@@ -28,8 +25,8 @@ from scalestudy.cli.printing import err, out
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
+    from scalestudy.analysis.next_runs import Limits
     from scalestudy.app.survey import Request
-    from scalestudy.app.until import Until
     from scalestudy.launch.launcher import Options
 
 
@@ -45,7 +42,6 @@ BudgetOption = Annotated[
         "the cost of five seeds of the grid",
     ),
 ]
-SeedsOption = Annotated[int | None, option("With --until, the most seeds of a row.", "N", "26", min=2)]
 
 
 def run(
@@ -58,10 +54,8 @@ def run(
         bool, option("Also repeat runs on whose cores other programs computed.", name="--repeat-disturbed")
     ] = False,
     report: ReportOption = True,
-    verbose: VerboseOption = False,
     until: UntilOption = None,
     budget: BudgetOption = None,
-    seeds_at_most: SeedsOption = None,
 ) -> None:
     """Run the missing points of a study, then write its report.
 
@@ -71,58 +65,31 @@ def run(
     After Ctrl-C, run it again to continue. With launch.on = "slurm" or "pbs" the points are submitted and
     watched; Ctrl-C leaves their jobs alone. With --at-most K the next point is submitted when one has ended.
     """
+    from scalestudy.analysis.next_runs import Limits
+    from scalestudy.app.run_study import Interrupted, run_study
     from scalestudy.app.survey import request_of
-    from scalestudy.app.until import Until
+    from scalestudy.app.until import run_until_decided
+    from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.launch.launcher import Options
 
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
     options = Options(order=order, at_most=at_most, repeat=repeat)
-    request = request_of(study, folder)
-    limits = None
+    request, limits = request_of(study, folder), None
     if until:
-        most = seconds_given(budget, "--budget")
-        limits = Until(None if most is None else most / 3600, seeds_at_most)
+        limits = Limits(seconds_given(budget, "--budget"))
         resume += " --until decided"
         resume += f" --budget {shlex.quote(budget)}" if budget else ""
-        resume += f" --seeds-at-most {seeds_at_most}" if seeds_at_most else ""
-    elif budget or seeds_at_most:
-        raise UserError(
-            "--until decided with --budget and --seeds-at-most", "neither", "Add --until decided."
-        )
-    code = conduct(request, resume, options, dry_run=dry_run, report=report, verbose=verbose, until=limits)
-    raise typer.Exit(code)
-
-
-def conduct(
-    request: "Request",
-    resume: str,
-    options: "Options | None" = None,
-    *,
-    dry_run: bool = False,
-    report: bool = True,
-    verbose: bool = False,
-    until: "Until | None" = None,
-) -> int:
-    """Run the missing points of a study, and report; `resume` is the command that continues it.
-
-    Returns the exit code: 0 if everything is done, 1 if a run failed, 130 after an interruption.
-
-    Raises:
-        UserError: Before anything is started or written.
-    """
-    from scalestudy.app.run_study import Interrupted, run_study
-    from scalestudy.app.until import run_until_decided
-    from scalestudy.cli.terminal_listener import Terminal
-
-    terminal = Terminal(verbose=verbose)
+    elif budget:
+        raise UserError("--until decided with --budget", "--budget alone", "Add --until decided.")
     if dry_run:
-        print_dry_run(request, options, until)
-        return 0
+        print_dry_run(request, options, limits)
+        return
+    terminal = Terminal()
     try:
-        if until is None:
+        if limits is None:
             result = run_study(request, listener=terminal, options=options, report=report)
         else:
-            result = run_until_decided(request, until, listener=terminal, options=options, report=report)
+            result = run_until_decided(request, limits, listener=terminal, options=options, report=report)
     except Interrupted as interrupted:
         where = shlex.quote(str(request.target))
         text = (
@@ -132,8 +99,8 @@ def conduct(
             else f"\nInterrupted; finished runs are kept. Resume with: {resume}"
         )
         err().print(text, markup=False)
-        return 130
-    if options and (busy := result.overview.disturbed):
+        raise typer.Exit(130) from None
+    if busy := result.overview.disturbed:
         count = f"{len(busy)} of {len(result.overview.points)} runs"
         text = (
             f"Other programs used the cores of {count}, so their times are too long. "
@@ -142,10 +109,10 @@ def conduct(
         err().print(text, markup=False)
     if result.overview.failed:
         err().print(f"Run the failed points again with: {resume}", markup=False)
-    return 1 if result.failures else 0
+    raise typer.Exit(1 if result.failures else 0)
 
 
-def print_dry_run(request: "Request", options: "Options | None" = None, until: "Until | None" = None) -> None:
+def print_dry_run(request: "Request", options: "Options", limits: "Limits | None" = None) -> None:
     """Print what running or submitting would do, without starting or writing anything."""
     from scalestudy.app.run_study import dry_run
     from scalestudy.app.until import dry_run_until_decided
@@ -153,8 +120,8 @@ def print_dry_run(request: "Request", options: "Options | None" = None, until: "
 
     texts = (
         dry_run(request, options, listener=Terminal())
-        if until is None
-        else dry_run_until_decided(request, until, options, listener=Terminal())
+        if limits is None
+        else dry_run_until_decided(request, limits, options, listener=Terminal())
     )
     for text in texts:
         out().print(text, markup=False)
@@ -203,47 +170,6 @@ def submit(
         out().print(f"Watch it with: scalestudy status {where} --live", markup=False)
     else:
         out().print(f"Nothing was submitted. See scalestudy status {where}", markup=False)
-
-
-def train(
-    context: typer.Context,
-    task: Annotated[str, option('Task: "unet", "torch_unet", "keras:MODEL", …, or a Python file.')] = "unet",
-    data: Annotated[
-        str | None,
-        option("Data: a folder, an .npz file, indents, indents:COUNT or digits.", default="the task's own"),
-    ] = None,
-    strategy: Annotated[
-        str | None,
-        option("Strategy: native, horovod, ddp, virtual, …", default="the own way of the task's engine"),
-    ] = None,
-    workers: WorkersOption = 1,
-    seed: Annotated[int, option("Seed of initial weights, order of samples and dropout.")] = 0,
-    folder: Annotated[
-        Path | None, option("Results folder.", "DIR", "studies/TASK-STRATEGY-wWORKERS", name="--out")
-    ] = None,
-    report: ReportOption = True,
-    keys: Annotated[bool, option("List the keys that are options too, and exit.", name="--keys")] = False,
-) -> None:
-    """Train one point, without a study file.
-
-    Every key of a study file is an option too, for example
-    --epochs 5 --batch-size 8 --xla --image-size 256 256. --keys lists them.
-    """
-    from scalestudy.app.small_studies import one_point_study, option_values, train_options
-    from scalestudy.app.survey import Request
-    from scalestudy.config.file import study_toml
-
-    if keys:
-        for line in train_options():
-            out().print(line, markup=False)
-        return
-    settings = option_values(context.args)
-    sweep = {"workers": workers, "seed": seed} | ({"strategy": strategy} if strategy else {})
-    study = one_point_study(task, data, sweep, settings)
-    target = folder or Path("studies") / study.name
-    command = shlex.join(["scalestudy", *sys.argv[1:]])
-    request = Request(study, study_toml(study), Path(), target)
-    raise typer.Exit(conduct(request, command, report=report))
 
 
 OPTION = re.compile(r"-n\d*|--(workers|seeds?|device|cpus-per-worker|out|dry-run|help)(=.*)?", re.DOTALL)

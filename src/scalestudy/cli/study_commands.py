@@ -65,18 +65,11 @@ def status(
         list[str] | None, option("Only points in this state. Repeatable.", "STATE", name="--state")
     ] = None,
     points: PointsOption = None,
-    by: Annotated[
-        list[str] | None,
-        option("One line for each value of an axis: strategy, workers, seed, …", "AXIS", name="--by"),
-    ] = None,
     every: Annotated[bool, option("One line for each point, however many.", name="--all")] = False,
     live: Annotated[
         bool,
         option("Refresh until the study ends; in a terminal also show cost and time left.", name="--live"),
     ] = False,
-    interval: Annotated[
-        float, option("Minimum seconds between refreshes of --live.", "SECONDS", min=0.1)
-    ] = 1.0,
     verify: Annotated[
         bool, option("Compare all files with their checksums instead.", name="--verify")
     ] = False,
@@ -85,8 +78,8 @@ def status(
     """Show the state, progress and quality of every point.
 
     For a study in a queue it also shows the jobs, their nodes, and why they wait. More than forty points are
-    shown in groups, one line for those that differ only in their seed, unless --all, --state, --point or --by
-    is given.
+    shown in groups, one line for those that differ only in their seed, unless --all, --state or --point is
+    given.
 
     States: missing (not started), queued, running, done, failed, cancelled (by a person), corrupt (a record
     cannot be read; see --verify).
@@ -111,7 +104,7 @@ def status(
         from scalestudy.cli.points_table import overview_table
         from scalestudy.features.watch import show
 
-        show(opened.path, console, overview_table, interval)
+        show(opened.path, console, overview_table)
         return
     if live and form == "table":
         follow(opened.path, Terminal(console))
@@ -122,18 +115,16 @@ def status(
         print(json.dumps(status_record(chosen), indent=1))
         return
     if chosen.points or not overview.points:
-        console.print(render_overview(chosen, by or [], every=every or bool(states or points)))
+        console.print(render_overview(chosen, every=every or bool(states or points)))
     else:
         console.print(f"No point is {' or '.join(states or [])}.", markup=False)
 
 
-def render_overview(overview: "Overview", by: list[str], *, every: bool) -> "RenderableType":
+def render_overview(overview: "Overview", *, every: bool) -> "RenderableType":
     """The points, or groups of them, as a table."""
     from scalestudy.app.selection import all_but_seeds, group_points
     from scalestudy.cli.points_table import groups_table, overview_table
 
-    if by:
-        return groups_table(group_points(overview, by), overview)
     if every or len(overview.points) <= MANY:
         return overview_table(overview, 2 * len(overview.points))
     for axes in (all_but_seeds(overview), ["strategy", "workers"]):
@@ -164,6 +155,8 @@ def _print_verified(folder: Path, form: str) -> bool:
     return not wrong
 
 
+LINES = 20
+"""Last lines of a log that are printed."""
 BLOCK = 1 << 16
 """Bytes at the end of a log that are searched for its last lines."""
 
@@ -174,7 +167,6 @@ def logs(
     point: PointOption = None,
     rank: Annotated[int | None, option("Only this rank.", "N", min=0)] = None,
     job: Annotated[bool, option("Show the job's own log instead of the ranks'.", name="--job")] = False,
-    lines: Annotated[int, option("Lines of each log.", "N", name="--lines", min=1)] = 20,
     follow: Annotated[bool, option("Print new lines until the run has ended.", name="--follow")] = False,
 ) -> None:
     """Print the last lines of a run's logs.
@@ -207,10 +199,10 @@ def logs(
         )
     out().print(f"{run.path / 'logs'}", markup=False)
     read: dict[Path, int] = {}
-    _show(log_files(run, rank, job=job), read, lines)
+    _show(log_files(run, rank, job=job), read)
     while follow:
         follow = any(status.run == run for status in study_status(opened).open)
-        _show(log_files(run, rank, job=job), read, lines)
+        _show(log_files(run, rank, job=job), read)
         time.sleep(0.5 * follow)
 
 
@@ -230,7 +222,7 @@ def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
     return max(running or newest.values(), key=last_written)
 
 
-def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int], lines: int) -> None:
+def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int]) -> None:
     """Print the lines after the first `read` bytes of each log; for a new log, its last lines."""
     from scalestudy.util.errors import printable
 
@@ -246,7 +238,7 @@ def _show(files: "Iterable[tuple[str, Path]]", read: dict[Path, int], lines: int
             continue
         whole = text[: text.rfind(b"\n") + 1]  # an incomplete line is printed next time
         added = whole.decode(errors="replace").splitlines()
-        for line in added if file in read else added[-lines:]:
+        for line in added if file in read else added[-LINES:]:
             print(prefix + printable(line), flush=True)
         read[file] = start + len(whole)
 

@@ -10,21 +10,21 @@ from scalestudy.cli.printing import err, out
 from scalestudy.store.state import ENDED
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console, RenderableType
     from rich.live import Live
 
     from scalestudy.analysis.findings import Findings
     from scalestudy.launch.launcher import Overview, PointStatus
-    from scalestudy.report.study_document import ReportPaths
     from scalestudy.store.study_folder import StudyFolder
 
 
 class Terminal(Listener):
     """Prints events. On a terminal, the table is redrawn in place."""
 
-    def __init__(self, console: "Console | None" = None, *, verbose: bool = False) -> None:
+    def __init__(self, console: "Console | None" = None) -> None:
         self.console = console or out()
-        self.verbose = verbose
         self._live: Live | None = None
         self._shown: Overview | None = None
         self._silence_shown = False
@@ -95,15 +95,12 @@ class Terminal(Listener):
         if status.run is not None:
             console.print(f"  logs: {status.run.path / 'logs'}", markup=False)
 
-    def reported(self, folder: "StudyFolder", findings: "Findings", files: "ReportPaths") -> None:
-        """Print the decision, or with `verbose` the whole report, and the path of its page."""
-        from scalestudy.report.formats import FORMATS, Medium
+    def reported(self, folder: "StudyFolder", findings: "Findings", page: "Path") -> None:
+        """Print the decision, and the path of the page."""
+        from scalestudy.report.study_document import render_text
 
         colour = self.console.is_terminal and not self.console.no_color
-        medium = Medium(colour=colour, verbose=self.verbose, page=str(files.page))
-        table = FORMATS.get("table").render(findings, medium)
-        assert isinstance(table, str)
-        print("\n" + table, end="")
+        print("\n" + render_text(findings, colour=colour, page=str(page)), end="")
 
     def _table(self, overview: "Overview") -> "RenderableType":
         return overview_table(overview, self.console.height - 5)

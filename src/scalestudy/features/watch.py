@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.text import Text
 
 from scalestudy.analysis.remaining import Remaining, begun, remaining
-from scalestudy.app.follow import SHARE
+from scalestudy.app.follow import pause
 from scalestudy.launch.failures import log_files
 from scalestudy.launch.launcher import Overview, PointStatus, launcher_of
 from scalestudy.launch.study_status import study_status
@@ -28,10 +28,10 @@ Table = Callable[[Overview, int], RenderableType]
 """Builds the table of all points, in the given number of lines."""
 
 
-def show(path: Path, console: Console, table: Table, interval: float) -> None:
+def show(path: Path, console: Console, table: Table) -> None:
     """Show a study live until none of its points is queued or running, or until Ctrl-C.
 
-    `table` builds the table of points. The folder is read at most every `interval` seconds.
+    `table` builds the table of points.
 
     Raises:
         UserError: If the study cannot be read.
@@ -46,7 +46,7 @@ def show(path: Path, console: Console, table: Table, interval: float) -> None:
                 live.update(picture(folder, overview, table, console.height), refresh=True)
                 if not overview.open:
                     return
-                time.sleep(max(interval, (time.monotonic() - started) / SHARE))
+                time.sleep(pause(time.monotonic() - started))
         except KeyboardInterrupt:
             return
 

@@ -1,4 +1,4 @@
-"""The software environment: its packages, its short id, and the description that `check --environment` shows.
+"""The software environment: its packages and its short id.
 
 `python -m scalestudy.hardware.installed` prints this description; nothing is imported for it.
 """
@@ -160,7 +160,7 @@ LIMIT = 600.0
 
 
 class Built(BaseModel):
-    """What `check --environment` shows of an environment."""
+    """Description of an environment."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
 

@@ -3,7 +3,6 @@
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 from urllib.parse import quote
@@ -166,10 +165,10 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
     rows += [_done(run, study_link, digits) for run in findings.runs]
     if not rows:
         return None
-    counts = Counter(str(row[4]) for row in rows)
+    counts = Counter(str(row[3]) for row in rows)
     headings = (
-        *headings_of("Run:", "Seed", "Split:", "Order", "State:", "Training time", "Wall time", "Quality"),
-        *headings_of("Peak memory", "Nodes:", "Began, UTC:", "Finished, UTC:", "Reason:"),
+        *headings_of("Run:", "Seed", "Split:", "State:", "Training time", "Wall time", "Quality"),
+        *headings_of("Peak memory", "Nodes:", "Finished, UTC:", "Reason:"),
     )
     shown = [place for place in range(len(headings)) if any(str(row[place]) for row in rows)]
     table = Table(
@@ -204,7 +203,7 @@ def reasons(findings: Findings, most: int = 3) -> list[str]:
 def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
     name = Cell(point.name, link=_link(point.folder, study_link))
     state = Cell(point.state, kind=point.state)
-    return name, str(point.seed), _split(dict(point.swept)), "", state, *[""] * 7, point.reason or ""
+    return name, str(point.seed), _split(dict(point.swept)), state, *[""] * 6, point.reason or ""
 
 
 def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
@@ -212,7 +211,6 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
     state = "oversubscribed" if result.oversubscribed else "elsewhere" if run.foreign else "done"
     peak = max(result.peak_memory_bytes, default=0)
     more = f" and {len(result.hosts) - 1} more" if len(result.hosts) > 1 else ""
-    began = "" if result.began is None else datetime.fromtimestamp(result.began, UTC).isoformat()
     return (
         Cell(
             result.name,
@@ -221,15 +219,13 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
         ),
         "" if result.seed is None else str(result.seed),
         _split(result.swept),
-        "" if result.place is None else str(result.place + 1),
         Cell(state, kind=state),
         _seconds(result.training_seconds),
         _seconds(result.wall_seconds),
         "" if result.quality is None else number(result.quality, digits),
         Cell(units.size(peak), sort=str(peak)) if peak else "",
         f"{result.hosts[0]}{more}" if result.hosts else "",
-        _minute(began),
-        _minute(result.finished),
+        result.finished[:16].replace("T", " "),
         result.oversubscribed or "",
     )
 
@@ -240,11 +236,6 @@ def _split(swept: Mapping[str, Any]) -> str:
 
 def _seconds(seconds: float | None) -> str | Cell:
     return "" if seconds is None else Cell(units.duration(seconds), sort=repr(seconds))
-
-
-def _minute(time: str) -> str:
-    """Date and time to the minute, from ISO 8601."""
-    return time[:16].replace("T", " ")
 
 
 def _link(folder: str | None, study_link: str) -> str:

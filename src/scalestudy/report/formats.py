@@ -1,9 +1,8 @@
-"""The formats and the further sections of a report; the formats for programs."""
+"""The formats of a report for programs, and its further sections."""
 
 import csv
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any
 
@@ -12,47 +11,9 @@ from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling_model import Model
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row, columns, records
-from scalestudy.report.document import Document, Section
-from scalestudy.report.figure import Picture
+from scalestudy.report.document import Section
 from scalestudy.report.notes import notes
 from scalestudy.util.registry import Registry
-
-
-@dataclass(frozen=True)
-class Medium:
-    """Where a report will be read.
-
-    Attributes:
-        width: Columns of the terminal; detected if None.
-        verbose: Whether a terminal shows everything on the page, not only the decision.
-        page: Path of the page, for the terminal's last line.
-        document: The report as a document, if already composed.
-        pictures: Its figures by name; the files NAME.svg and NAME.pdf are next to the report.
-    """
-
-    width: int | None = None
-    colour: bool = False
-    verbose: bool = False
-    page: str | None = None
-    document: Document | None = None
-    pictures: Mapping[str, Picture] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Format:
-    """One format of the report.
-
-    Attributes:
-        render: (findings, medium) -> its text.
-        file: Name of its file in a written report, such as "table.csv"; None if it is made only on request.
-    """
-
-    render: Callable[[Findings, Medium], str]
-    file: str | None = None
-
-
-FORMATS: Registry[Format] = Registry("scalestudy.formats")
-
 
 SECTIONS: Registry[Callable[[Findings], Section | None]] = Registry("scalestudy.sections")
 """In the order in which they are shown. A function returns None if the study has no data for its section."""
@@ -144,12 +105,10 @@ def _scaling(model: Model) -> dict[str, Any]:
     return _identity(model.series.key, workers=False) | {
         "formula": model.fit.written,
         "terms": model.fit.parts,
-        "work": model.series.work,
         "update": model.series.update,
         "lack_of_fit": model.lack_of_fit,
         "largest_residual": model.fit.worst[1],
         "speedup_limit": _ends(model.limit),
-        "nodes_measured": model.series.nodes_measured,
         "against_workers": model.reference,
         "predicted": [
             {"workers": value.workers, "seconds": _ends(value.seconds), "speedup": _ends(value.speedup)}
@@ -173,7 +132,3 @@ def _identity(key: Key, workers: bool = True) -> dict[str, Any]:
 
 def _ends(estimate: Estimate) -> dict[str, float | None]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-
-
-CSV = Format(lambda findings, _: to_csv(findings.rows), "table.csv")
-JSON = Format(lambda findings, _: to_json(findings), "table.json")

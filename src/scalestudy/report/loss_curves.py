@@ -1,8 +1,7 @@
-"""Figures of the loss against epochs, updates, samples and time, which share one place."""
+"""Figures of the loss against epochs and against time, which share one place."""
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate
 from math import isfinite
 from typing import Any
 
@@ -23,8 +22,6 @@ STEEP = 30
 MOST_TICKS = 6
 WAYS = {
     "epoch": ("epochs", "Epoch", "Equal curves mean that more workers learn as much from an epoch."),
-    "updates": ("updates", "Updates", "Curves on each other mean that larger batches make no update better."),
-    "samples": ("samples", "Samples", "Samples are those of all workers: the work that was paid for."),
     "time": ("training time", "Training time", "The curve furthest to the left reaches a loss first."),
 }
 """Horizontal axes: the name in a title, the axis title, and how to read the figure."""
@@ -59,9 +56,7 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
     records: Records = []
     for key in rows:
         fields = {"strategy": key.strategy, "panel": series_name(key), "workers": key.workers}
-        means = _means(groups[key], most, length)
-        times = Counter(record["set"] for record in means)
-        records += [fields | record | {"alone": times[record["set"]] == 1} for record in means]
+        records += [fields | record for record in _means(groups[key], most, length)]
     return records, unit, f" Of {len(keys)} rows, {len(rows)} are drawn." if len(rows) < len(keys) else ""
 
 
@@ -76,32 +71,25 @@ def _means(runs: Sequence[Run], most: int, length: float) -> Records:
     made: Records = []
     for epoch in sorted({*every[::step], *every[-1:]}):
         records = by_epoch[epoch]
-        at = {name: _mean([record[name] for record in records]) for name in ("updates", "samples", "time")}
+        time = _mean([record["time"] for record in records])
         for name in ("training", "validation"):
             known = [record[name] for record in records if record[name] is not None]
             if (loss := _mean(known)) is not None:
-                made.append({"epoch": epoch, "set": name, "loss": loss} | at)
+                made.append({"epoch": epoch, "set": name, "loss": loss, "time": time})
     return made
 
 
 def _epochs(run: Run, length: float) -> Records:
-    """Each epoch with the updates, samples and time up to its end, and its losses; None where unknown."""
+    """Each epoch with the time up to its end, and its losses; None where unknown."""
     epochs = run.epochs
     seconds = epoch_values(epochs, "elapsed_training_seconds")
     columns = {
         "epoch": epoch_values(epochs, "epoch"),
-        "updates": _sums(epoch_values(epochs, "steps")),
-        "samples": _sums(epoch_values(epochs, "samples")),
         "time": [None if value is None else value / length for value in seconds],
         "training": epoch_values(epochs, "loss"),
         "validation": epoch_values(epochs, "validation", "loss"),
     }
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-
-
-def _sums(values: Sequence[float | None]) -> list[float | None]:
-    """Cumulative sums; None from the first unknown value on."""
-    return [*accumulate(values, lambda sum_, more: None if sum_ is None or more is None else sum_ + more)]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -127,52 +115,47 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     ticks = (
         {"values": epochs} if field == "epoch" and len(epochs) <= MOST_TICKS else {"tickCount": MOST_TICKS}
     )
-    form = "d" if field == "epoch" else "~g" if field == "time" else "~s"
-    domain, once = ["validation", "training"], len(epochs) == 1
-    sets: Any = alt.StrokeDash(
+    form = "d" if field == "epoch" else "~g"
+    domain = ["validation", "training"]
+    sets = alt.StrokeDash(
         "set:N",
         title="Loss on",
         scale=alt.Scale(domain=domain, range=[[1, 0], [3, 3]]),
         legend=alt.Legend(symbolType="stroke"),
     )
-    if once:
-        shapes = alt.Scale(domain=domain, range=["circle", "triangle-up"])
-        sets = alt.Shape("set:N", title="Loss on", scale=shapes)
-    source = data(records)
-    base = alt.Chart(source).encode(
-        alt.X(f"{field}:Q", title=titles[field], axis=alt.Axis(format=form, labelOverlap=True, **ticks)),
-        alt.Y(
-            "loss:Q",
-            title="Loss",
-            axis=alt.Axis(tickCount=5),
-            scale=alt.Scale(type="log") if steep else alt.Scale(zero=False),
-        ),
-        alt.Color(
-            "workers:O",
-            title="Workers",
-            scale=alt.Scale(domain=counts, range=colours),
-            legend=alt.Legend() if several else None,
-        ),
-        sets,
-        detail="panel:N",
-        order="epoch:Q",
-        opacity=faded,
-        tooltip=tooltip(
-            panel="Strategy",
-            workers="Workers",
-            set="Loss on",
-            **{name: f"{title}|," for name, title in titles.items()},
-            loss="Loss|.4g",
-        ),
+    lines = Counter((record["panel"], record["workers"], record["set"]) for record in records)
+    single = min(lines.values()) == 1  # a line of one value cannot be seen without its point
+    base = (
+        alt.Chart(data(records))
+        .mark_line(strokeWidth=2, point=single)
+        .encode(
+            alt.X(f"{field}:Q", title=titles[field], axis=alt.Axis(format=form, labelOverlap=True, **ticks)),
+            alt.Y(
+                "loss:Q",
+                title="Loss",
+                axis=alt.Axis(tickCount=5),
+                scale=alt.Scale(type="log") if steep else alt.Scale(zero=False),
+            ),
+            alt.Color(
+                "workers:O",
+                title="Workers",
+                scale=alt.Scale(domain=counts, range=colours),
+                legend=alt.Legend() if several else None,
+            ),
+            sets,
+            detail="panel:N",
+            order="epoch:Q",
+            opacity=faded,
+            tooltip=tooltip(
+                panel="Strategy",
+                workers="Workers",
+                set="Loss on",
+                **{name: f"{title}|," for name, title in titles.items()},
+                loss="Loss|.4g",
+            ),
+        )
     )
-    # A line of one value cannot be seen.
-    marked = base.mark_point(filled=True, size=80) if once else base.mark_line(strokeWidth=2)
-    chart: Any = marked.add_params(picked) if several else marked
-    if not once and any(record["alone"] for record in records):
-        dots = base.transform_filter("datum.alone").mark_point(filled=True, size=60)
-        chart.data = dots.data = alt.Undefined  # for panels, each with its part
-        chart = alt.layer(chart, dots, data=source)
-        caption += " A dot is a loss that was computed once."
+    chart: Any = base.add_params(picked) if several else base
     drawn: Any = chart.properties(width=WIDTH, height=HEIGHT)
     if len(panels) > 1:
         drawn = chart.properties(width=WIDTH // 2 - 20, height=230).facet(

@@ -7,12 +7,11 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import engines_of
 from scalestudy.analysis.quality import MARGIN, OF_ERROR
 from scalestudy.analysis.runs import Run, direction_label, key_of_run, metric_label
+from scalestudy.analysis.sequential import ALPHA
 from scalestudy.config.point import REPEATS
 from scalestudy.measure.rank_environment import record_variables
 from scalestudy.plugins.engines import label_of, package_labels
-from scalestudy.plugins.strategies import is_timed
 from scalestudy.report.document import Table, headings_of
-from scalestudy.report.number_format import number
 from scalestudy.store.records import RankRecord
 from scalestudy.util import units
 
@@ -66,6 +65,14 @@ _SCRIPT = (
     " ends with its last step, and the time of the slowest worker counts. The script decides whether runs of"
     " one seed share initial weights and batches."
 )
+_SEQUENTIAL = (
+    "The study ran until it was decided: every row was timed first, by runs that end when their step time is"
+    " known; the times of a training are computed from them. Then the fastest row that its cost efficiency"
+    " admits and its reference were trained with the same seeds, until a group-sequential test settled its"
+    " quality; where it was worse, the search went on by bisection among rows with fewer workers. A row worse"
+    f" by the margin is called no worse in at most {ALPHA:.1%} of studies (alpha spending: Lan and DeMets,"
+    " Biometrika 70, 1983; Jennison and Turnbull 2000). Of rows with equal updates, one was trained for all."
+)
 MOST_HOSTS = 4
 """Largest number of nodes that are named."""
 
@@ -83,14 +90,14 @@ def notes(findings: Findings) -> list[str]:
         *([_SPEED_UP] if len({row.workers for row in findings.rows}) > 1 else []),
         _COST,
         *([_INTERVALS] if any(row.runs > 1 for row in findings.rows) else []),
+        *([_SEQUENTIAL] if findings.measures.sequential else []),
         *([_SCRIPT] if _by_script(findings) else []),
         *_several_engines(findings),
         quality,
         *([_SPLITS] if any(run.result.swept.keys() & REPEATS for run in findings.runs) else []),
         *_taken(findings),
         *_arithmetic(findings),
-        *_chance(findings),
-        *_excluded(findings),
+        *_caveats(findings),
     ]
 
 
@@ -128,17 +135,6 @@ def _by_script(findings: Findings) -> bool:
     return any(run.result.by_script for run in findings.runs)
 
 
-def _chance(findings: Findings) -> Iterator[str]:
-    chance = dict.fromkeys(
-        number(row.constant_quality, row.digits) for row in findings.rows if row.constant_quality is not None
-    )
-    if chance:
-        yield (
-            f"A constant answer for every sample (or pixel) has a quality of {' / '.join(chance)}. Rows that"
-            " are no better learned nothing; like those that diverged, they are never advised."
-        )
-
-
 def describe_margin(findings: Findings) -> str:
     """The accepted loss of quality, and where it comes from."""
     if findings.criteria.margin is not None:
@@ -165,8 +161,7 @@ def _taken(findings: Findings) -> Iterator[str]:
 
 
 def _arithmetic(findings: Findings) -> Iterator[str]:
-    results = [run.result for run in findings.runs]
-    known = sorted({result.precision for result in results if result.precision})
+    known = sorted({run.result.precision for run in findings.runs if run.result.precision})
     if known:
         yield f"Arithmetic is {' / '.join(_PRECISIONS.get(name, name) for name in known)}."
     if any(
@@ -179,14 +174,6 @@ def _arithmetic(findings: Findings) -> Iterator[str]:
             " hides more of the exchange behind computing, so efficiency looks better than with"
             ' precision = "tf32".'
         )
-    if free := sum(result.deterministic is False for result in results):
-        yield (
-            f"In {free} of {len(results)} runs, operations could sum in any order (deterministic = false), so"
-            " the same seed need not give the same weights again."
-        )
-    if weights := sorted({result.weights for result in results if result.weights is not None}):
-        begun = " / ".join("none, from scratch" if name == "none" else name for name in weights)
-        yield f"Pretrained weights: {begun}."
     kinds: dict[str, dict[str, None]] = {}
     for run in findings.runs:
         for rank in run.ranks:
@@ -201,24 +188,13 @@ def _arithmetic(findings: Findings) -> Iterator[str]:
         )
 
 
-def _excluded(findings: Findings) -> Iterator[str]:
-    over = [row.key.label for row in findings.rows if row.oversubscribed]
-    if over:
-        yield (
-            "Oversubscribed points (more workers than cores or GPUs, or cores shared with another study) keep"
-            f" their times but have no speed-up and are no baseline: {', '.join(over)}."
-        )
+def _caveats(findings: Findings) -> Iterator[str]:
     shared = sum(any(rank.nodes_shared for rank in run.ranks) for run in findings.runs)
     if shared:
         yield (
             f"{shared} of {len(findings.runs)} runs were timed on nodes that other jobs could use at the same"
             " time, which may have slowed them down. Set exclusive = true in the site profile to get whole"
             " nodes."
-        )
-    if any(not is_timed(row.implementation) for row in findings.rows):
-        yield (
-            "Virtual workers are computed one after another on one device. Their quality is that of real"
-            " workers, but their times are not, so they have no speed-up."
         )
     lost = [run.result for run in findings.runs if run.result.model_missing and not run.is_timing]
     if lost:
@@ -230,9 +206,6 @@ def _excluded(findings: Findings) -> Iterator[str]:
                 f"Epochs are missing in the curves of {run.result.name}: {'; '.join(run.damage)}."
                 " See `scalestudy status --verify`."
             )
-    undone = sum(point.state != "done" for point in findings.planned)
-    if undone:
-        yield f"Not in the table: {undone} of {len(findings.planned)} runs, which are not done yet."
 
 
 LONGEST = 80

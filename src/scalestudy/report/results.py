@@ -189,12 +189,6 @@ def _columns(findings: Findings) -> list[_Column]:
             interval=False,
         ),
         _Column(
-            Heading("Time to target", f"{wall_unit} to {goal}", f"to {goal}"),
-            lambda row: row.to_target.seconds.scaled(1 / wall_length) if row.to_target else NOTHING,
-            _why_target,
-            brief=False,
-        ),
-        _Column(
             Heading("Training time", unit, f"training {unit}"),
             lambda row: row.training_seconds.scaled(1 / length),
             lambda row: "its training time is unknown" if row.source else "a training time is not a number",
@@ -209,7 +203,6 @@ def _columns(findings: Findings) -> list[_Column]:
         ),
     ]
     left_out = [] if prices else ["Time to train", "Cost efficiency", "Cost"]
-    left_out += ["Time to target"] if target is None else []
     left_out += [] if any(_differs(row) for row in rows) else ["Useful speed-up"]
     columns = [column for column in columns if column.heading.name not in left_out]
     if rows and all(row.source for row in rows):
@@ -243,12 +236,6 @@ def _measured(estimate: Estimate, digits: int) -> Cell:
     return Cell(text, with_interval(estimate, digits), span(estimate, digits) or "", sort=sort)
 
 
-def _why_target(row: Row) -> str:
-    if row.to_target is None:
-        return row.speed.reason or "no quality was recorded by epoch"
-    return f"{row.to_target.reached} of {row.to_target.runs} runs reached it"
-
-
 def _differs(row: Row) -> bool:
     """Whether the useful speed-up says more than the speed-up."""
     useful = row.useful
@@ -259,8 +246,7 @@ def _why_useful(row: Row) -> str | None:
     useful = row.useful
     if useful is None or useful.ratio.value is not None:
         return row.speed.reason or "no quality was recorded by epoch"
-    bound = "" if useful.at_most is None else f": at most {useful.at_most:.2g} times as useful"
-    return f"{useful.reached} of {useful.runs} runs reached it{bound}"
+    return f"{useful.reached} of {useful.runs} runs reached it"
 
 
 def _why_throughput(row: Row) -> str:

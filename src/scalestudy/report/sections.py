@@ -1,4 +1,4 @@
-"""The report's further sections: costs, samples, what ran until decided, how times scale with the workers."""
+"""The report's further sections: costs, samples, how times scale with the workers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from typing import Any
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.larger_batch import samples_needed
-from scalestudy.analysis.runs import swept_names
 from scalestudy.analysis.scaling_model import (
     TIMES,
     Model,
@@ -16,7 +15,6 @@ from scalestudy.analysis.scaling_model import (
     describe_work,
     model_sentences,
 )
-from scalestudy.analysis.sequential import ALPHA, LOOKS
 from scalestudy.analysis.study_table import Row
 from scalestudy.report import figure_data
 from scalestudy.report.document import Block, Drawing, Heading, Items, Paragraph, Section, Table
@@ -53,7 +51,7 @@ def _watt_hours(value: float) -> str:
     return units.format_scaled(value, "Wh") if value >= 1 else units.format_scaled(1000 * value, "mWh")
 
 
-TAKEN = (
+COSTS = (
     CostColumn(Heading("Device time", "wall clock", "devices"), "device_hours", units.cost),
     CostColumn(Heading("Node time", "wall clock", "nodes"), "node_hours", units.cost),
     CostColumn(Heading("Energy", "training", "energy"), "watt_hours", _watt_hours),
@@ -80,6 +78,7 @@ MEANINGS = {
 }
 """Meaning of each column, printed below the table if the table has the column."""
 WORDS = {
+    "energy": "energy",
     "gpu_joules": "the GPUs' energy",
     "flops_per_sample": "FLOP",
     "mfu": "MFU",
@@ -89,17 +88,16 @@ WORDS = {
 
 def costs_section(findings: Findings) -> Section | None:
     """A table of the known quantities; None if there are none."""
-    rows = [row for row in findings.rows if any(column.value(row) is not None for column in TAKEN)]
-    used = [column for column in TAKEN if any(column.value(row) is not None for row in rows)]
+    rows = [row for row in findings.rows if any(column.value(row) is not None for column in COSTS)]
+    used = [column for column in COSTS if any(column.value(row) is not None for row in rows)]
     if not used:
         return None
-    table = _table("Per run, from start to result or during training", rows, used)
     shown = {column.name for column in used}
     meanings = [text for name, text in MEANINGS.items() if name in shown]
-    return Section("What it cost", (table, Items((*meanings, *_unmeasured(rows)))), "costs")
+    return Section("What it cost", (_table(rows, used), Items((*meanings, *_unmeasured(rows)))), "costs")
 
 
-def _table(caption: str, rows: Sequence[Row], columns: Sequence[CostColumn]) -> Table:
+def _table(rows: Sequence[Row], columns: Sequence[CostColumn]) -> Table:
     names = swept_columns(rows)
 
     def written(row: Row, column: CostColumn) -> str:
@@ -108,64 +106,14 @@ def _table(caption: str, rows: Sequence[Row], columns: Sequence[CostColumn]) -> 
 
     lines = [(*identity_cells(row, names), *(written(row, column) for column in columns)) for row in rows]
     headings = (*identity_headings(names), *(column.heading for column in columns))
+    caption = "Per run, from start to result or during training"
     return Table(headings, tuple(lines), caption, essential=len(names) + 3)
 
 
 def _unmeasured(rows: Sequence[Row]) -> list[str]:
     reasons = [reason for row in rows for reason in (row.costs.unmeasured or "").split("; ") if reason]
     parts = [reason.partition(": ") for reason in dict.fromkeys(reasons)]
-    return [f"Unknown: {WORDS.get(name, name)}, since {why}." for name, _, why in parts]
-
-
-POLICY = (
-    "Every row was timed first, by runs that end when their step time is known; the times of a training are"
-    " computed from them. Then the fastest row that its cost efficiency admits and its reference were trained"
-    " with the same seeds, until a group-sequential test settled its quality; where it was worse, the search"
-    " went on by bisection among rows with fewer workers. Rows were judged after {looks} seeds. Each look has"
-    " a level of its own, so that a row worse by the margin is called no worse in at most {alpha:.1%} of"
-    " studies (alpha spending: Lan and DeMets, Biometrika 70, 1983; Jennison and Turnbull 2000). Rows with"
-    " equal first losses make equal updates, so that one of them was trained for all."
-)
-
-
-def settled_section(findings: Findings) -> Section | None:
-    """The timing runs and trainings of each row; None if the study ran its whole grid."""
-    if not findings.measures.sequential:
-        return None
-    looks = f"{', '.join(map(str, LOOKS[:-1]))} and {LOOKS[-1]}"
-    names = swept_names(findings.runs)
-    lines = tuple(
-        (*identity_cells(row, names), str(row.timings), str(row.runs - row.timings), reason(findings, row))
-        for row in findings.rows
-    )
-    headings = (
-        *identity_headings(names),
-        Heading("Timing runs", brief="timed"),
-        Heading("Trainings", brief="trained"),
-        Heading("Why", numeric=False),
-    )
-    table = Table(headings, lines, name="settled")
-    paragraph = Paragraph(POLICY.format(looks=looks, alpha=ALPHA))
-    return Section("What was run, and why", (paragraph, table), "settled")
-
-
-def reason(findings: Findings, row: Row) -> str:
-    """Why a row was trained, or why not."""
-    decision = findings.advice.decision
-    if row.runs > row.timings:
-        return "the reference" if row.key == decision.reference else "may be chosen, or is compared with"
-    updates, trained = findings.measures.updates, [row.key for row in findings.rows if row.runs > row.timings]
-    if speaker := next((key for key in trained if updates[key] == updates[row.key]), None):
-        return f"equal updates as {speaker.label}, which was trained"
-    efficiency = row.price.efficiency.value if row.price else None
-    if efficiency is None:
-        return "its times are excluded"
-    if efficiency < decision.target:
-        return f"cost efficiency {number(efficiency, 2)}, below {decision.target:g}"
-    choice = decision.price
-    if choice and row.price and row.price.duration >= choice.duration:
-        return "not faster than the advised row"
-    return "not reached yet"
+    return [f"Unknown: {WORDS[name]}, since {why}." for name, _, why in parts if name in WORDS]
 
 
 MEANING = (

@@ -6,7 +6,7 @@ The Markdown is GitHub Flavored Markdown (specification 0.29).
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -254,25 +254,6 @@ def form_by_ending(form: str | None, out: Path | None, forms: Collection[str], d
     return form
 
 
-def render_document(
-    document: Document,
-    form: str,
-    addresses: Mapping[str, str] | None = None,
-    pictures: Mapping[str, Picture] | None = None,
-) -> str:
-    """Render a document as text.
-
-    Markdown needs the `addresses` of the figures' files by the figures' names; an HTML page embeds
-    `pictures`, or draws them.
-    """
-    return html(document, pictures) if form == "html" else markdown(document, addresses)
-
-
-def beside(names: Iterable[str], form: str) -> dict[str, str]:
-    """Image files next to a Markdown document by name; an HTML page embeds its images."""
-    return {name: f"{name}.svg" for name in names} if form == "markdown" else {}
-
-
 def check_page_name(file: Path) -> None:
     """Refuse a file name that is not an HTML page.
 
@@ -292,11 +273,15 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
         OSError: A file cannot be written.
     """
     folder = out.parent / (re.sub(r"[^A-Za-z0-9]+", "-", out.stem).strip("-") + "-figures")
-    figures = {drawing.figure.name: drawing.figure for drawing in drawings(document.blocks)}
-    files = {name: folder / file for name, file in beside(figures, form).items()}
-    for name, file in files.items():
+    if form == "html":
+        write_named(out, html(document))
+        return [out]
+    files = {}
+    for drawing in drawings(document.blocks):
         folder.mkdir(exist_ok=True)
-        write_atomically(file, still(figures[name]).svg)
+        name = drawing.figure.name
+        files[name] = folder / f"{name}.svg"
+        write_atomically(files[name], still(drawing.figure).svg)
     addresses = {name: f"{folder.name}/{file.name}" for name, file in files.items()}
-    write_named(out, render_document(document, form, addresses))
+    write_named(out, markdown(document, addresses))
     return [out, *files.values()]

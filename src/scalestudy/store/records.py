@@ -286,7 +286,7 @@ class RankRecord(Record):
     unmeasured: dict[str, str] = Field(default_factory=dict)
     """Quantities that could not be measured on its node or GPUs (such as "gpu_joules"), and why."""
     environment_id: str = ""
-    """Short digest of the versions of all packages, as `scalestudy check --environment` shows it."""
+    """Short digest of the versions of all packages."""
     environment_name: str = ""
     """Container image, or folder of the virtual environment."""
 

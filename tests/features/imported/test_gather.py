@@ -9,7 +9,9 @@ import pytest
 from elsewhere import cassava
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.gather import about, gather, section
-from scalestudy.report.formats import FORMATS, Medium, sections
+from scalestudy.report.formats import sections
+from scalestudy.report.study_document import report_document
+from scalestudy.report.write_document import markdown
 from scalestudy.util.errors import UserError
 from synthetic import seeded
 
@@ -62,6 +64,6 @@ def test_the_readings_come_first_in_a_report_and_name_what_is_assumed():
     assert "whole training times" in basis and "4 of them" in seeds
     findings = replace(imported, readings=("times.csv: seconds from T.",))
     assert sections(findings)[0] == section(findings)
-    assert "times.csv: seconds from T." in FORMATS.get("markdown").render(findings, Medium(pictures=()))
+    assert "times.csv: seconds from T." in markdown(report_document(findings, drawn=False))
     ours = analyse("ours", seeded((1, 2)))
     assert section(ours) is None and about(ours) == []

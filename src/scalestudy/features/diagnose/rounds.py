@@ -43,6 +43,8 @@ from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
 from scalestudy.util.errors import RunError, UserError
 
+SECONDS = 2.0
+"""Seconds of each variant in a round."""
 TURNS = 3
 """Repetitions of each kind of block in a round, so that other load on the node affects all kinds."""
 
@@ -152,7 +154,7 @@ def _with_files(folder: StudyFolder, point: Point) -> Point:
     )
 
 
-def diagnose(plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: float) -> Diagnosis:
+def diagnose(plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: float = SECONDS) -> Diagnosis:
     """Run a point's ablations here, and store the diagnosis in the study's folder.
 
     Raises:

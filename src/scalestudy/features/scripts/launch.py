@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scalestudy.app.small_studies import one_point_study
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.worker_environment import for_instances, library_changes
 from scalestudy.config.expand import RunOrder
+from scalestudy.config.parse import study_of
 from scalestudy.config.point import Point
 from scalestudy.config.task_sources import source_files
 from scalestudy.features.scripts import script_process
@@ -41,7 +41,7 @@ from scalestudy.store.state import finished_run
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
 
-PLAIN = ("cnn", "digits")
+PLAIN = {"task": "cnn", "data": {"source": "digits"}}
 """Task and data of the study that resolves strategy and [launch]; they are not used otherwise."""
 OnNote = Callable[[str], object]
 
@@ -84,7 +84,7 @@ def script_of(
     """
     refuse_no_script(file)
     sweep = {"strategy": SCRIPT_STRATEGY, "workers": workers, "seed": seed}
-    (point,) = points_here(one_point_study(*PLAIN, sweep, {"launch": launch}))
+    (point,) = points_here(study_of({**PLAIN, "sweep": sweep, "launch": launch}, Path("script.toml")))
     refuse_missing_software([point])
     text = script_text(file, arguments)
     point = measured_point(text, workers, seed, point.terms)
