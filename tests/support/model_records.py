@@ -10,7 +10,7 @@ from scalestudy.store.model_record import ModelRecord
 def record(kind: str = "masks", shape: tuple[int, int, int] = (8, 8, 1), **more: Any) -> ModelRecord:
     """A model of two classes (masks) or three (classes), trained on 8-bit images."""
     names = ["ground", "thing"] if kind == "masks" else ["a", "b", "c"]
-    values = {"task": "unet", "dtype": "uint8", "scale": 1 / 255, "class_names": names, "metric": "iou"}
+    values = {"task": "unet", "dtype": "uint8", "scale": 1 / 255, "class_names": names}
     return ModelRecord.model_validate({"kind": kind, "input_shape": shape, **values, **more})
 
 

@@ -623,7 +623,7 @@ def exported() -> dict[str, float]:
     given = torch.from_numpy(images).permute(0, 3, 1, 2)
     for form in ("pt2", "onnx"):
         out = str(FOLDER / f"exported.{form}")
-        ENGINE.export(str(path), record.model_copy(update={"inputs": "stored"}), out, form)
+        ENGINE.export(str(path), record, out, form)
         if form == "onnx":
             outputs = torch.tensor(onnxruntime.InferenceSession(out).run(None, {"image": given.numpy()})[0])
         else:

@@ -38,7 +38,6 @@ def folder(tmp_path, prepared):
             dtype="uint8",
             scale=prepared.scale,
             class_names=list(prepared.class_names),
-            metric="accuracy",
         )
     )
     return made

@@ -181,7 +181,7 @@ def test_the_model_of_sequences_that_a_task_reads_itself_has_a_record(folder, tm
         "    return [[1] * (1 + row % 3) for row in range(12)], [row % 2 for row in range(12)]\n"
     )
     prepared = prepare(data_of(str(reader), cache=tmp_path / "custom", read=reader))
-    record = model_record_of(folder.point(), prepared, "accuracy")
+    record = model_record_of(folder.point(), prepared)
     assert (record.kind, record.input_shape) == ("custom", ())
 
 

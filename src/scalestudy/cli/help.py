@@ -51,7 +51,6 @@ scalestudy proposal --panel csc --out proposal.md
 scalestudy compare studies/unet /scratch/unet --out sites.html
 scalestudy compare theirs.json studies/unet  # a file of `report --share`
 scalestudy launch -n 4 train.py --epochs 10
-scalestudy launch -n 2 --dry-run train.py
 scalestudy check study.toml                  # starts real processes for a local study
 scalestudy check study.toml --submit         # also runs a short job on the nodes
 scalestudy check --strategies                # what can be used here

@@ -172,7 +172,7 @@ def submit(
         out().print(f"Nothing was submitted. See scalestudy status {where}", markup=False)
 
 
-OPTION = re.compile(r"-n\d*|--(workers|seeds?|device|cpus-per-worker|out|dry-run|help)(=.*)?", re.DOTALL)
+OPTION = re.compile(r"-n\d*|--(workers|seeds?|device|cpus-per-worker|out|help)(=.*)?", re.DOTALL)
 """Options of `launch`; after the script, they would be passed to the script."""
 
 
@@ -190,7 +190,6 @@ def launch(
         Path | None,
         option("Folder for the runs of a measured script.", "DIR", "studies/SCRIPT", name="--out"),
     ] = None,
-    dry_run: DryRunOption = False,
 ) -> None:
     """Train with your own PyTorch script on several workers.
 
@@ -207,12 +206,12 @@ def launch(
     rank fails, all are stopped, and its last lines are shown. See docs/reference/scripts.md.
     """  # noqa: D301 (click keeps lines after a backspace as they are)
     from scalestudy.cluster.resolve import resolve
-    from scalestudy.features.scripts.launch import run_rank, run_sweep, start_lines, sweep_of
+    from scalestudy.features.scripts.launch import run_rank, run_sweep, sweep_of
 
     keys = {"device": device} | ({} if cpus_per_worker is None else {"cpus_per_worker": cpus_per_worker})
     words = script_arguments(script, arguments or [])
     place = resolve(os.environ)
-    if place.size > 1 and not dry_run:
+    if place.size > 1:
         if workers is not None or seeds > 1:
             raise UserError(
                 f"no -n nor --seeds, since {place.source} has started {place.size} processes",
@@ -222,11 +221,7 @@ def launch(
         run_rank(script, words, place, device=device, seed=seed, out=folder)
     counts = worker_counts(workers or "1")
     planned = sweep_of(script, words, counts, range(seed, seed + seeds), launch=keys, out=folder)
-    if dry_run:
-        for line in [line for one in planned for line in start_lines(one)]:
-            out().print(line, markup=False, soft_wrap=True)
-    else:
-        run_sweep(planned, lambda text: err().print(text, markup=False, soft_wrap=True))
+    run_sweep(planned, lambda text: err().print(text, markup=False, soft_wrap=True))
 
 
 def script_arguments(script: Path, words: list[str]) -> list[str]:

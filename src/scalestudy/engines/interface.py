@@ -66,7 +66,7 @@ class Engine(Protocol):
 
         Args:
             path: The model file.
-            record: The model's record; `record.inputs` selects inputs as stored or scaled.
+            record: The model's record.
             out: File or folder to write.
             form: One of `EngineTraits.export_forms`.
 

@@ -31,8 +31,6 @@ class ModelRecord(Record):
     """Data type of a stored input: "uint8", "uint16", "float32"."""
     scale: float
     """Factor that scales stored inputs to [0, 1], the range that the model was trained on."""
-    inputs: Literal["scaled", "stored"] = "scaled"
-    """Inputs of the model: multiplied by `scale`, or as stored: an exported model scales them itself."""
     class_names: list[str]
     """Names of the classes, by index."""
     ignore: int | None = None
@@ -43,8 +41,6 @@ class ModelRecord(Record):
     """The section [train] of the study."""
     class_weights: tuple[float, ...] | None = None
     """Factor of the loss of each class."""
-    metric: str | None = None
-    """Name of the metric that is the quality."""
     weights: str = "last"
     """Epoch of the weights: "last" or "best"."""
 

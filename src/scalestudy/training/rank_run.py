@@ -175,7 +175,7 @@ def _try(folder: RunFolder, session: Session) -> Chance:
     first, chance = session.group.rank == 0, Chance(None, 0)
     with session.clock.phase("saving"):
         if first:
-            folder.write_model_record(model_record_of(session.point, session.prepared, session.metric))
+            folder.write_model_record(model_record_of(session.point, session.prepared))
             try_saving(folder, session.trainer)
     with session.clock.phase("evaluation"):
         if first:

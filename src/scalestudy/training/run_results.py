@@ -27,7 +27,7 @@ from scalestudy.training.set_evaluation import Chance
 from scalestudy.util.errors import RunError, UserError
 
 
-def model_record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecord:
+def model_record_of(point: Point, prepared: Prepared) -> ModelRecord:
     """Describe the models of a run: task, inputs, classes, data and training settings."""
     (_, dtype), *_ = leaves(reader_of(prepared).forms(np.array([0]))[0])
     return ModelRecord(
@@ -43,7 +43,6 @@ def model_record_of(point: Point, prepared: Prepared, metric: str) -> ModelRecor
         data=point.data.model_dump(mode="json"),
         train=point.train.model_dump(mode="json"),
         class_weights=point.class_weights,
-        metric=metric,
     )
 
 

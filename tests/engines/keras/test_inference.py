@@ -40,7 +40,6 @@ def model(framework, prepared, tmp_path_factory):
         dtype="uint8",
         scale=prepared.scale,
         class_names=list(prepared.class_names),
-        metric="accuracy",
     )
     return path, record, made
 

@@ -58,7 +58,6 @@ def record(**more):
         "dtype": "uint8",
         "scale": 1 / 255,
         "class_names": [str(digit) for digit in range(10)],
-        "inputs": "stored",
     }
     return ModelRecord.model_validate({**values, **more})
 

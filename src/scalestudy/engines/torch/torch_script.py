@@ -138,7 +138,7 @@ class StoreGroup(Group):
             raise RunError(
                 f"all workers of the script at the same point within {start_within():.0f} s",
                 str(error).splitlines()[0],
-                "Call epochs, broadcast and barrier on every worker. See the logs of the others.",
+                "Call epochs on every worker. See the logs of the others.",
             ) from error
 
 

@@ -300,11 +300,10 @@ def export_model(
     """
     form = _form_of(model, out)
     _refuse(model, out, force=force)
-    record = model.record.model_copy(update={"inputs": "stored"})
-    job = {"action": "export", "record": record, "out": str(out.absolute()), "form": form}
+    job = {"action": "export", "out": str(out.absolute()), "form": form}
     compute(model, job, f"Exporting as {form}", 1, listener)
     beside = metadata_path(out)
-    write_atomically(beside, record.model_dump_json(indent=1) + "\n")
+    write_atomically(beside, model.record.model_dump_json(indent=1) + "\n")
     return beside
 
 

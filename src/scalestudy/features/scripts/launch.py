@@ -191,25 +191,6 @@ def run_rank(
     os.execve(sys.executable, [sys.executable, str(file), *arguments], environment)
 
 
-def start_lines(script: Script) -> list[str]:
-    """Return a line for each process that would be started, and the equivalent srun command."""
-    point, words = script.point, shlex.join([script.file, *script.arguments])
-    cores = f"{point.launch.cpus_per_worker} core{'s' * (point.launch.cpus_per_worker > 1)} per worker"
-    lines = [f"{point.workers} workers by {point.implementation}, {cores}, device {point.launch.device}"]
-    for rank in range(point.processes):
-        log = "this terminal" if rank == 0 else f"its log (rank-{rank}.log)"
-        lines.append(f"rank {rank}: python {words}  (output: {log})")
-    on_gpus = point.launch.device == "gpu" or (point.launch.device == "auto" and devices.gpus() > 0)
-    # A script that uses cuda:LOCAL_RANK must see all GPUs of its node.
-    gpus = f" --gpus={point.workers}" * on_gpus
-    srun = (
-        f"srun --kill-on-bad-exit=1 --ntasks={point.workers} "
-        f"--cpus-per-task={point.launch.cpus_per_worker}{gpus} "
-        f"scalestudy launch{f' --out {script.out}' if script.out else ''} {words}"
-    )
-    return [*lines, f"Through Slurm: {srun}"]
-
-
 def run_script(script: Script, on_note: OnNote) -> None:
     """Run a script's workers until all have ended. Logs are kept if it fails or is measured.
 

@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 import psutil
 
 from scalestudy.config.objectives import Better
@@ -166,17 +165,6 @@ class Workers:
             better: "higher" or "lower", as in `quality`.
         """
         return self._session.lightning_callback(self, quality, better)
-
-    def broadcast(self, value: Any) -> Any:
-        """Return rank 0's value, of numbers, text, lists and dicts, on every process.
-
-        All processes must call this.
-        """
-        return self._session.group.share_object(value)
-
-    def barrier(self) -> None:
-        """Wait until all processes have called this."""
-        self._session.group.host_sum(np.zeros(1))
 
     def begin(self, count: int, model: Any = None) -> None:
         """Begin a training of `count` epochs. `epochs` calls this and the next four methods."""
