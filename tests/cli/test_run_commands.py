@@ -160,9 +160,7 @@ def test_points_whose_library_is_not_installed_are_left_out_and_named(
 def test_runs_that_other_programs_disturbed_are_repeated_on_request(call, study: Path, launcher) -> None:
     assert "--repeat-disturbed" not in call("run", study, "--no-report")[2]
     folder = opened(study)
-    folder.runs("native-w2-s0")[0].write_disturbance(
-        Disturbance(share=0.5, programs="make of anna (7): 1.0 cores")
-    )
+    folder.runs("native-w2-s0")[0].write_disturbance(Disturbance(share=0.5))
     _, _, notes = call("run", study, "--no-report")
     assert "1 of 2 runs" in notes and "--repeat-disturbed" in notes
     launcher.ran = []

@@ -92,18 +92,6 @@ def test_a_step_of_one_task_is_alone_in_it():
     assert (place.rank, place.size, place.hosts, place.source) == (0, 1, ("node1",), "slurm")
 
 
-def horovodrun(rank: int, size: int) -> dict[str, str]:
-    names = {"RANK": rank, "SIZE": size, "LOCAL_RANK": rank, "LOCAL_SIZE": size, "HOSTNAME": "n1"}
-    values = {f"HOROVOD_{name}": str(value) for name, value in names.items()}
-    return values | {"HOROVOD_GLOO_RENDEZVOUS_ADDR": "10.0.0.1"}
-
-
-def test_horovodruns_variables_are_read():
-    place = resolve(horovodrun(1, 2))
-    assert (place.rank, place.size, place.local_rank, place.source) == (1, 2, 1, "horovodrun")
-    assert place.hosts == ("n1", "n1")
-
-
 SRUN, ALONE = captured("srun"), captured("srun alone")[0]
 
 
@@ -112,15 +100,6 @@ SRUN, ALONE = captured("srun"), captured("srun alone")[0]
     [
         (torchrun(1, 2) | openmpi(0, 2), "from torchrun, rank 0 of 2 from openmpi"),
         (SRUN[3] | openmpi(0, 1), "rank 0 of 1 from openmpi, rank 3 of 5 from slurm"),
-        (
-            captured("srun pmix")[2] | {"PMIX_RANK": "3"},
-            r"rank 2 from slurm, rank 3 from pmix \(slurm.pmix.1.1\)",
-        ),
-        (captured("mpirun")[2] | {"PMIX_RANK": "0"}, "rank 2 from openmpi, rank 0 from pmix"),
-        (
-            {"PMIX_RANK": "1", "PMIX_NAMESPACE": "prterun-a-7@1"},
-            "only PMIx: rank 1 of job 'prterun-a-7@1'",
-        ),
         *((torchrun(0, 2) | {"WORLD_SIZE": value}, "WORLD_SIZE") for value in ("", "two", "-1", "1.5")),
         ({name: value for name, value in torchrun(0, 2).items() if name != "LOCAL_RANK"}, "LOCAL_RANK"),
     ],
@@ -135,7 +114,6 @@ def test_variables_that_contradict_each_other_or_are_no_numbers_are_refused_by_n
     [
         (torchrun(1, 2) | openmpi(1, 2), "torchrun"),  # two that agree
         (ALONE | torchrun(1, 2), "torchrun"),  # a local run in a step of its own
-        (SRUN[3] | horovodrun(0, 1), "slurm"),  # Horovod's variables are from elsewhere
         (captured("batch script")[0], "alone"),
         (ALONE | {"SLURM_STEP_ID": str(0xFFFFFFFA)}, "alone"),  # an interactive shell of a job
     ],
@@ -151,11 +129,6 @@ def test_gpus_that_slurm_grants_on_the_node_are_known():
 
 def test_a_requeued_jobs_count_is_no_placement():
     assert resolve(captured("srun")[2] | {"SLURM_RESTART_COUNT": "3"}) == resolve(captured("srun")[2])
-
-
-def test_a_name_inherited_from_another_step_says_nothing():
-    stale = {"PMIX_RANK": "0", "PMIX_NAMESPACE": "slurm.pmix.1.7"}
-    assert resolve(captured("srun")[3] | stale).rank == 3
 
 
 def test_mpirun_on_one_machine_knows_its_host_and_takes_a_port_that_all_its_ranks_know():

@@ -163,7 +163,7 @@ def test_a_worker_begins_anew_once_without_it(shadowed):
 @pytest.mark.parametrize(
     ("source", "variables", "own"),
     [
-        *((source, {}, True) for source in ("slurm", "openmpi", "horovodrun")),  # they mix all output
+        *((source, {}, True) for source in ("slurm", "openmpi")),  # they mix all output
         ("alone", {"SLURM_JOB_ID": "7"}, True),
         ("alone", {}, False),  # by hand, at a terminal
         ("torchrun", {"SLURM_JOB_ID": "7"}, False),

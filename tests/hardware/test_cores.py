@@ -6,13 +6,12 @@ import sys
 import threading
 import time
 
-import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.hardware import cores
-from scalestudy.hardware.cores import core_by_core, core_use, granted, other_programs, shares
+from scalestudy.hardware.cores import core_by_core, core_use, granted, shares, used_by_others
 from trees import write
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no processes")
@@ -115,32 +114,13 @@ def set_busy(monkeypatch):
     return lambda seconds: monkeypatch.setattr(cores, "_busy", lambda used: seconds)
 
 
-def test_a_program_that_computes_is_named_with_its_user(set_busy, monkeypatch):
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
-        process, every = psutil.Process(other.pid), psutil.process_iter
-        # Whatever else this machine computes, and however little of it this program gets.
-        only_this = lambda info: [each for each in every(info) if each.pid == other.pid]  # noqa: E731
-        monkeypatch.setattr(psutil, "process_iter", only_this)
-        monkeypatch.setattr(cores, "LEAST_NAMED", 0.0)
-        set_busy(0.0)
-        before = core_use([0])
-        used = sum(process.cpu_times()[:2])
-        while sum(process.cpu_times()[:2]) < used + 0.3:
-            pass
-        set_busy(10_000.0)
-        found = other_programs(before, [0])
-        other.kill()
-    assert f"of {psutil.Process().username()} ({other.pid})" in found.names
-    assert found.share == 1.0
-
-
 def test_what_own_children_used_counts_as_theirs(set_busy):
     set_busy(0.0)
     before, start = core_use(granted()), os.times()
     subprocess.run([sys.executable, "-c", COMPUTE], check=True)
     end = os.times()
     set_busy(end.children_user + end.children_system - start.children_user - start.children_system)
-    assert other_programs(before, granted()).share == pytest.approx(0, abs=1e-9)
+    assert used_by_others(before, granted()) == pytest.approx(0, abs=1e-9)
 
 
 def test_busy_time_of_a_core_grows_while_it_computes():

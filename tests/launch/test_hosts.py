@@ -1,4 +1,4 @@
-"""Hosts as studies and host files list them, and how processes are spread over them."""
+"""Hosts as studies list them, and how processes are spread over them."""
 
 from pathlib import Path
 
@@ -15,25 +15,10 @@ def test_hosts_are_names_with_the_number_of_their_workers():
     assert listed(["a", "me@b:4", "c.lab"]) == (Listed("a"), Listed("me@b", 4), Listed("c.lab"))
 
 
-def test_host_files_are_those_of_open_mpi_and_deepspeed(tmp_path):
-    file = tmp_path / "hosts"
-    file.write_text("# the lab\na slots=4\nb  slots = 2 max-slots=8  # an old one\n\nc:3\nd\n")
-    assert listed(str(file)) == (Listed("a", 4), Listed("b", 2), Listed("c", 3), Listed("d"))
-
-
 @pytest.mark.parametrize("hosts", [None, (), ["-oProxyCommand=true"], ["a b"], ["a:0"], ["a", "a:2"]])
 def test_what_is_no_list_of_hosts_is_refused(hosts):
     with pytest.raises(UserError):
         listed(hosts)
-
-
-@pytest.mark.parametrize("text", [None, "\n# none\n", "a slots=many\n", "a\na\n"])
-def test_what_is_no_host_file_is_refused_by_its_name(tmp_path, text):
-    file = tmp_path / "hosts"
-    if text is not None:
-        file.write_text(text)
-    with pytest.raises(UserError, match=str(file)):
-        listed(str(file))
 
 
 @pytest.mark.parametrize(

@@ -80,22 +80,6 @@ def test_on_cpus_none_is_needed(nvml):
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
 
 
-@pytest.mark.parametrize(
-    ("able", "slow"), [(True, {"mixed_float16"}), (False, {"mixed_bfloat16", "mixed_float16"})]
-)
-def test_on_cpus_precisions_without_instructions_are_named_as_slow(monkeypatch, able, slow):
-    monkeypatch.setattr(cores, "computes_bfloat16", lambda: able)
-    precisions = '"train.precision" = ["float32", "mixed_bfloat16", "mixed_float16"]\n'
-    notes = [note.text for note in LOCAL.notes(points('device = "cpu"\n', precisions))]
-    assert {text.split()[0] for text in notes} == slow
-
-
-def test_on_gpus_no_precision_is_slow(nvml, monkeypatch):
-    nvml(*cards(1))
-    monkeypatch.setattr(cores, "computes_bfloat16", lambda: False)
-    assert not list(LOCAL.notes(points("", '"train.precision" = ["mixed_float16"]\n')))
-
-
 SLEEPS = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
 
 

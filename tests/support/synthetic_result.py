@@ -107,6 +107,6 @@ class FakeLauncher:
         else:
             finish(run, self.quality(point), self.wall(point))
             if point.name in self.disturb:
-                run.write_disturbance(Disturbance(share=0.5, programs="python of ada"))
+                run.write_disturbance(Disturbance(share=0.5))
             run.write_checksums()
         yield Moved(point.name)

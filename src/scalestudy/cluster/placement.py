@@ -17,7 +17,7 @@ class Placement:
         local_size: Number of processes on this node.
         node_rank: Index of this node; None if the launcher does not provide it.
         hosts: Host of every process, by rank; empty names if the launcher does not provide them.
-        source: Source of the placement: "alone", "torchrun", "openmpi", "slurm", "pbs" or "horovodrun".
+        source: Source of the placement: "alone", "torchrun", "openmpi", "slurm" or "pbs".
         port: First of the ports reserved for this run on each node, one for each process; None if none are.
         gpus: Number of GPUs granted on this node to all its processes, of which this process may see only its
             own; None if the launcher does not provide it.

@@ -114,8 +114,7 @@ def resolve(environment: Environment) -> Placement:
 
     Launchers nest: in a Slurm job, mpirun starts one daemon per node as a Slurm task, and the ranks inherit
     its variables, so that all ranks of a node have the same SLURM_PROCID. Such a step is ignored in favour of
-    the inner launcher. Otherwise, all launchers must agree. Horovod's variables count only without any other
-    launcher's, because they are often left over from an earlier run.
+    the inner launcher. Otherwise, all launchers must agree.
 
     Args:
         environment: Usually `os.environ`.
@@ -137,30 +136,7 @@ def resolve(environment: Environment) -> Placement:
             )
     named = (placement for placement in placements if all(placement.hosts))
     placement = next(named, placements[0] if placements else None)
-    _hold_to_pmix(environment, placement)
-    return placement or horovodrun(environment) or Placement(0, 1, 0, 1, 0, (socket.gethostname(),), "alone")
-
-
-def _hold_to_pmix(environment: Environment, placement: Placement | None) -> None:
-    """Refuse a placement that PMIx contradicts. PMIx provides the rank of a process, but not the size.
-
-    `srun --mpi=pmix` names its job `slurm.pmix.JOB.STEP`. Variables with the name of another step are
-    inherited and ignored.
-    """
-    job = environment.get("PMIX_NAMESPACE", "")
-    step = f"{environment.get('SLURM_JOB_ID')}.{environment.get('SLURM_STEP_ID')}"
-    inherited = job.startswith("slurm.pmix.") and job != f"slurm.pmix.{step}"
-    if "PMIX_RANK" not in environment or inherited:
-        return
-    rank = Variables(environment, "pmix").number("PMIX_RANK")
-    if placement is None:
-        raise UserError(
-            "a launcher that states the number of processes",
-            f"only PMIx: rank {rank} of job {job!r}",
-            "Start the workers with srun, or with Open MPI's mpirun.",
-        )
-    if placement.source != "torchrun" and placement.rank != rank:
-        raise contradiction(f"rank {placement.rank} from {placement.source}, rank {rank} from pmix ({job})")
+    return placement or Placement(0, 1, 0, 1, 0, (socket.gethostname(),), "alone")
 
 
 def torchrun(environment: Environment) -> Placement | None:
@@ -180,24 +156,6 @@ def torchrun(environment: Environment) -> Placement | None:
     if HOSTS in environment:
         hosts = tuple(environment[HOSTS].split(","))
     return Placement(rank, size, number("LOCAL_RANK"), local_size, node, hosts, "torchrun", port)
-
-
-def horovodrun(environment: Environment) -> Placement | None:
-    """Return the placement of a process of `horovodrun --gloo`, which names only this host, or None."""
-    if "HOROVOD_RANK" not in environment or "HOROVOD_GLOO_RENDEZVOUS_ADDR" not in environment:
-        return None
-    number = Variables(environment, "horovodrun").number
-    size, local_size = number("HOROVOD_SIZE"), number("HOROVOD_LOCAL_SIZE")
-    host = environment.get("HOROVOD_HOSTNAME", "localhost") if local_size == size else ""
-    return Placement(
-        number("HOROVOD_RANK"),
-        size,
-        number("HOROVOD_LOCAL_RANK"),
-        local_size,
-        0 if local_size == size else None,
-        (host,) * size,
-        "horovodrun",
-    )
 
 
 def openmpi(environment: Environment) -> Placement | None:

@@ -140,8 +140,6 @@ class _Parser:
             value = str((self.path.absolute().parent / Path(value).expanduser()).resolve())
         if name == "launch.environments" and isinstance(value, dict):
             value = {engine: self._absolute(place) for engine, place in value.items()}
-        if name == "launch.hosts" and isinstance(value, str) and value:
-            value = self._absolute(value)
         try:
             return keys.check_value(name, value)
         except keys.WrongValue as wrong:

@@ -298,14 +298,13 @@ class LaunchSettings(StoredSettings):
     on: Annotated[str, OneOf(LAUNCHERS.names)] = DEFAULT_LAUNCHER
     """"local" is this machine; "hosts" are several machines without a queue, by SSH; "slurm" and "pbs" submit
     jobs to the queue of a cluster."""
-    hosts: Annotated[tuple[Name, ...], Field(min_length=1)] | Name | None = Field(
+    hosts: Annotated[tuple[Name, ...], Field(min_length=1)] | None = Field(
         default=None,
         examples=[["lab1", "lab2:2"]],
-        json_schema_extra={"wanted": 'a list of hosts, ["a", "b:2"], or the path of a host file'},
+        json_schema_extra={"wanted": 'a list of hosts, ["a", "b:2"]'},
     )
     """Hosts for on = "hosts", in the order in which they are filled, each with its largest number of workers
-    (by default one for each GPU, or as its cores allow). Or a host file as for Open MPI and DeepSpeed,
-    with lines such as `lab2 slots=2`, relative to the study file."""
+    (by default one for each GPU, or as its cores allow)."""
     site: Name | None = Field(default=None, examples=["my-site.toml"])
     """Name or path of the site profile, for a queue."""
     cpus_per_worker: Cores | None = Field(default=None, examples=[8])

@@ -12,8 +12,6 @@ from pathlib import Path
 import psutil
 
 SYSTEM = Path("/sys/devices/system")
-BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
-"""CPU flags of bfloat16 instructions, of x86 and Arm."""
 
 
 def granted() -> list[int]:
@@ -51,25 +49,12 @@ def only_on(cpus: Iterable[int]) -> Iterator[None]:
 
 def cpu_model() -> str:
     """Return the name of the processor."""
-    return _cpu_line("model name") or platform.processor()
-
-
-def computes_bfloat16() -> bool:
-    """Whether this processor has instructions for bfloat16; without them, float32 is faster."""
-    return not BFLOAT16.isdisjoint(_cpu_line("flags", "Features").split())
-
-
-def _cpu_line(*names: str) -> str:
-    """Return the first value with one of these names in /proc/cpuinfo; "" without one."""
-    try:
-        with open("/proc/cpuinfo") as lines:
-            for line in lines:
-                name, _, value = line.partition(":")
-                if name.strip() in names:
-                    return value.strip()
-    except OSError:
-        pass
-    return ""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor()
 
 
 def shares(granted: Sequence[int], near: Sequence[Sequence[int]], count: int) -> list[list[int]]:
@@ -106,12 +91,6 @@ def _first_of_core(cpu: int, system: Path) -> int:
     return cpu
 
 
-NAMED = 3
-"""Most programs that are named."""
-LEAST_NAMED = 0.05
-"""Cores that a program must have used to be named."""
-
-
 @dataclass(frozen=True)
 class CoreUse:
     """CPU time up to now.
@@ -120,44 +99,25 @@ class CoreUse:
         when: Monotonic time in seconds.
         busy: Seconds that the cores have been busy.
         children: CPU seconds of all ended child processes of this process, with their descendants.
-        processes: CPU seconds of each other process, by process id and start.
     """
 
     when: float
     busy: float
     children: float
-    processes: dict[tuple[int, float], float]
-
-
-@dataclass(frozen=True)
-class OtherPrograms:
-    """What other programs used over an interval: a share of the cores, and the programs in words."""
-
-    share: float
-    names: str
 
 
 def core_use(cores: Collection[int]) -> CoreUse:
     """Return the CPU time used so far on these cores."""
     own = os.times()
-    processes = {
-        (process.pid, process.info["create_time"]): sum(process.info["cpu_times"][:2])
-        for process in psutil.process_iter(["create_time", "cpu_times"])
-        if process.info["cpu_times"] and process.pid != os.getpid()
-    }
-    children = own.children_user + own.children_system
-    return CoreUse(time.monotonic(), _busy(cores), children, processes)
+    return CoreUse(time.monotonic(), _busy(cores), own.children_user + own.children_system)
 
 
-def other_programs(before: CoreUse, cores: Collection[int]) -> OtherPrograms:
-    """Return what programs other than this process's ended children used of these cores since `before`."""
+def used_by_others(before: CoreUse, cores: Collection[int]) -> float:
+    """Return the share of these cores' time since `before` not used by this process's ended children."""
     now = core_use(cores)
     seconds = max(now.when - before.when, 1e-9)
     others = max(0.0, now.busy - before.busy - (now.children - before.children))
-    used = {key: (now.processes[key] - before.processes.get(key, 0.0)) / seconds for key in now.processes}
-    most = sorted(used, key=lambda key: -used[key])[:NAMED]
-    names = [f"{_program(key[0])}: {used[key]:.1f} cores" for key in most if used[key] >= LEAST_NAMED]
-    return OtherPrograms(min(1.0, others / (seconds * len(cores))), "; ".join(names))
+    return min(1.0, others / (seconds * len(cores)))
 
 
 def _busy(cores: Collection[int]) -> float:
@@ -165,11 +125,3 @@ def _busy(cores: Collection[int]) -> float:
     idle = ("idle", "iowait", "guest", "guest_nice")  # guests also count as user
     times = [every[core]._asdict() for core in cores if core < len(every)]
     return float(sum(value for core in times for name, value in core.items() if name not in idle))
-
-
-def _program(pid: int) -> str:
-    try:
-        process = psutil.Process(pid)
-        return f"{process.name()} of {process.username()} ({pid})"
-    except psutil.Error:
-        return f"process {pid}, which has ended"

@@ -97,8 +97,7 @@ def main() -> int:
         watched = [] if gpus else cpus or machine_cores.granted()
         with WorkerProcesses(_commands(start, cpus, environment), watched=watched) as workers:
             _watch(lines, start, workers)
-        used = workers.others()
-        _say(AllEnded(share=used.share, programs=used.names))
+        _say(AllEnded(share=workers.others()))
     return 0
 
 

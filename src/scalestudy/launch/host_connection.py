@@ -15,7 +15,6 @@ from typing import Annotated, BinaryIO, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from scalestudy.hardware.cores import OtherPrograms
 from scalestudy.launch.worker_processes import GRACE, KILLED_WITHIN, ProcessGroup
 from scalestudy.store.records import Record
 from scalestudy.util import modules
@@ -95,7 +94,6 @@ class AllEnded(Record):
     kind: Literal["over"] = "over"
     share: float
     """Share of the reserved cores that other programs used."""
-    programs: str
 
 
 Answer = HostFacts | WorkerEnded | AllEnded
@@ -287,10 +285,9 @@ class HostProcesses(ProcessGroup):
         """Return which hosts were lost, and why."""
         return "; ".join(self._lost.values())
 
-    def others(self) -> OtherPrograms:
-        """Return what other programs used on the host on which they used the most."""
-        host, most = max(self._over.items(), key=lambda end: end[1].share)
-        return OtherPrograms(most.share, f"{most.programs} on {host}")
+    def others(self) -> float:
+        """Return the share that other programs used on the host on which they used the most."""
+        return max(end.share for end in self._over.values())
 
 
 def passed_on() -> dict[str, str]:

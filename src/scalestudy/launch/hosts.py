@@ -4,9 +4,8 @@ import contextlib
 import functools
 import re
 import subprocess
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import scalestudy
 from scalestudy.config.expand import expand
@@ -34,7 +33,6 @@ from scalestudy.util.errors import RunError, UserError
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@-]*"  # never an option of ssh
 _COUNT = "([1-9][0-9]{0,4})"
 _ITEM = re.compile(rf"({_NAME})(?::{_COUNT})?", re.ASCII)
-_LINE = re.compile(rf"({_NAME})(?:(?::|\s+slots\s*=\s*){_COUNT})?(?:\s+max[-_]slots\s*=\s*\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -45,52 +43,29 @@ class Listed:
     slots: int | None = None
 
 
-def listed(hosts: Sequence[str] | str | None, where: str = "") -> tuple[Listed, ...]:
-    """Return the hosts of `launch.hosts`: names, or the absolute path of a host file.
+def listed(hosts: Sequence[str] | None, where: str = "") -> tuple[Listed, ...]:
+    """Return the hosts of `launch.hosts`.
 
     Raises:
-        UserError: If there are none, a host is malformed or listed twice, or the file cannot be read.
-            `where` is the line of the study file, for the message.
+        UserError: If there are none, or a host is malformed or listed twice. `where` is the line of the study
+            file, for the message.
     """
     if not hosts:
         raise UserError(
-            'hosts beside launch.on = "hosts"',
-            f"none{where}",
-            'Write hosts = ["a", "b:2"] under [launch], or the path of a host file.',
+            'hosts beside launch.on = "hosts"', f"none{where}", 'Write hosts = ["a", "b:2"] under [launch].'
         )
-    in_file = isinstance(hosts, str)
-    source = f" in {hosts}" if in_file else where
     found = []
-    for text in _lines(hosts) if isinstance(hosts, str) else hosts:
-        match = (_LINE if in_file else _ITEM).fullmatch(text)
+    for text in hosts:
+        match = _ITEM.fullmatch(text)
         if match is None:
-            raise UserError(
-                "a host, such as lab2, me@lab2 or lab2:4 (in a host file `lab2 slots=4`)",
-                f"{text!r}{source}",
-                "Correct it.",
-            )
+            raise UserError("a host, such as lab2, me@lab2 or lab2:4", f"{text!r}{where}", "Correct it.")
         found.append(Listed(match[1], int(match[2]) if match[2] else None))
     names = [host.name for host in found]
-    if not found or len(set(names)) < len(names):
-        twice = next((name for name in names if names.count(name) > 1), None)
-        raise UserError(
-            "each host once",
-            f"{twice} twice{source}" if twice else f"no host{source}",
-            "Give its number of workers instead, as lab2:4."
-            if twice
-            else "Add lines such as `lab2 slots=4`.",
-        )
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        action = "Give its number of workers instead, as lab2:4."
+        raise UserError("each host once", f"{twice} twice{where}", action)
     return tuple(found)
-
-
-def _lines(file: str) -> list[str]:
-    try:
-        text = Path(file).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not a text file"
-        raise UserError("a host file", f"{file}: {reason}", "Correct the path in launch.hosts.") from None
-    lines = (line.partition("#")[0].strip() for line in text.splitlines())
-    return [line for line in lines if line]
 
 
 def shares(slots: Sequence[int], processes: int, *, one_host: bool) -> list[int]:
@@ -118,7 +93,7 @@ class Hosts:
     facts: tuple[HostFacts, ...]
 
     def machine(self) -> Machine:
-        """Return the resources of a host, those of the smallest; a host file may allow more workers."""
+        """Return the resources of a host, those of the smallest; the list may allow more workers."""
         given = [host.slots for host in self.listed if host.slots is not None]
         capabilities = [gpu.capability for facts in self.facts for gpu in facts.gpus if gpu.capability]
         return Machine(
@@ -203,10 +178,6 @@ class HostsLauncher(LocalLauncher):
                     "Add hosts, allow more workers on one (lab2:4), or use fewer workers.",
                 )
         return points
-
-    def notes(self, points: Sequence[Point]) -> Iterator[Note]:
-        """Yield nothing: this machine says little about the hosts."""
-        yield from ()
 
     @staticmethod
     def hold(held: contextlib.ExitStack, folder: StudyFolder, point: Point) -> Generator[Note, None, Held]:

@@ -147,11 +147,6 @@ BUSY = 0.1
 """Share of a run's cores that other programs must use to be noted: its times are longer by about as much."""
 
 
-def disturbed(share: float, programs: str) -> str:
-    """Return what other programs did to a run, in words."""
-    return f"other programs used {share:.0%} of its cores ({programs or 'they have ended'})"
-
-
 Held = tuple[Point, Callable[[RunFolder], ProcessGroup]]
 """A point with what it needs reserved (oversubscribed if its cores are shared), and its run's processes."""
 Hold = Callable[[contextlib.ExitStack, StudyFolder, Point], Generator[Note, None, Held]]
@@ -204,10 +199,10 @@ def run_steps(
             failure = yield from _attempt(run, processes)
             if failure is None:
                 run.forget_signs()
-                others = processes.others()
-                if others.share >= BUSY:
-                    run.write_disturbance(Disturbance(share=others.share, programs=others.names))
-                    yield Note(f"{point.name}: {disturbed(others.share, others.names)}")
+                share = processes.others()
+                if share >= BUSY:
+                    run.write_disturbance(Disturbance(share=share))
+                    yield Note(f"{point.name}: other programs used {share:.0%} of its cores.")
     except (OSError, RunError) as error:
         failure = unable(error)
     if failure is not None and (unwritten := write_down(run, failure)):
@@ -384,26 +379,16 @@ class LocalLauncher:
         Raises:
             KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
         """
-        yield from self.notes(points)
         with terminable():
             for point in points:
                 yield from run_steps(folder, point, self.hold)
                 if STOP.number:
                     raise KeyboardInterrupt
 
-    def notes(self, points: Sequence[Point]) -> Iterator[Note]:
-        """Yield notes about precisions that are slower than float32 on this machine's CPUs."""
-        on_cpus = [point for point in points if point.launch.device == "cpu" or not devices.gpus()]
-        precisions = {point.train.precision for point in on_cpus}
-        slow = {"mixed_float16"} if cores.computes_bfloat16() else {"mixed_float16", "mixed_bfloat16"}
-        for precision in sorted(precisions & slow):
-            yield Note(f"{precision} is slower than float32 on this processor: use float32, or a GPU.")
-
     def dry_run(
         self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
     ) -> Iterator[str | Note]:
         """Yield a line for every point."""
-        yield from self.notes(list(points.values()))
         for status in overview.points:
             point = status.point
             note = f"  (oversubscribed: {point.oversubscribed})" if point.oversubscribed else ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from scalestudy.hardware.cores import OtherPrograms, core_use, only_on, other_programs
+from scalestudy.hardware.cores import core_use, only_on, used_by_others
 from scalestudy.launch.environments import python_of, variables_of
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util import modules
@@ -89,9 +89,9 @@ class ProcessGroup:
         """Return why a machine of the run was lost, with its name; "" if none was."""
         return ""
 
-    def others(self) -> OtherPrograms:
-        """Return what other programs used of its cores, once it has ended."""
-        return OtherPrograms(0.0, "")
+    def others(self) -> float:
+        """Return the share of its cores that other programs used, once it has ended."""
+        return 0.0
 
     def _end(self, rank: int, code: int) -> None:
         self._ends[rank] = time.monotonic(), code
@@ -146,9 +146,9 @@ class WorkerProcesses(ProcessGroup):
         for rank, command in enumerate(self._commands):
             self._start(rank, command)
 
-    def others(self) -> OtherPrograms:
-        """Return what other programs used of the watched cores."""
-        return super().others() if self._before is None else other_programs(self._before, self._watched)
+    def others(self) -> float:
+        """Return the share of the watched cores that other programs used."""
+        return 0.0 if self._before is None else used_by_others(self._before, self._watched)
 
     def _start(self, rank: int, command: Command) -> None:
         with contextlib.ExitStack() as held:

@@ -14,13 +14,11 @@ class Rendezvous:
         name: Name by which its engine knows it.
         secret: Whether the processes authenticate with the run's secret, so that one is needed.
         unproxied: Whether their traffic must bypass the HTTP proxies of the environment.
-        launcher: A launcher that starts processes only for this rendezvous; "" if there is none.
     """
 
     name: str
     secret: bool = False
     unproxied: bool = False
-    launcher: str = ""
 
 
 @dataclass(frozen=True)

@@ -154,8 +154,6 @@ class Disturbance(Record):
 
     share: float
     """Share of the cores' time that they used."""
-    programs: str
-    """The programs that computed most, with their users, in words."""
 
 
 class Hang(Record):

@@ -79,8 +79,6 @@ def test_the_groups_are_those_that_horovods_own_launcher_would_make(counts):
             "cpu",
             {"RANK": "0", "ELASTIC": None, "GLOO_RENDEZVOUS_ADDR": None},
         ),
-        # horovodrun has arranged everything
-        ({"RANK": "1"}, place(1, [2], source="horovodrun", port=None), "cpu", {"RANK": "1"}),
         # the cycle is changed on CPUs alone, and no group is fused with another
         ({}, place(0, [1]), "cpu", {"CYCLE_TIME": "2.5", "DISABLE_GROUP_FUSION": "1"}),
         ({}, place(0, [1]), "gpu", {"CYCLE_TIME": None, "DISABLE_GROUP_FUSION": "1"}),

@@ -1,7 +1,6 @@
 """Real workers under the launchers of MPI and of Horovod."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -185,15 +184,3 @@ def test_a_worker_without_its_folder_says_where_it_looked(mpirun, tmp_path):
     code, output = start(mpirun, 1, RunFolder(tmp_path / "not there"))
     assert code == 2
     assert "not there'" in output
-
-
-@needs_horovod
-def test_horovodrun_brings_its_own_rendezvous_and_gloo_keeps_to_the_interface_it_names(make_run):
-    program = [sys.executable, "-m", "horovod.runner.launch", "--gloo"]
-    run = make_run("horovod", 2)
-    code, output = start(program, 2, run, HOROVOD_LOG_LEVEL="debug", HOROVOD_GLOO_IFACE="lo")
-    assert code == 0, output
-    assert [rank.placement_source for rank in run.ranks()] == ["horovodrun", "horovodrun"]
-    assert run.result().workers == 2
-    connections = set(re.findall(r"iface=(\w+).*?addr=\[([0-9.]+)\]", output))
-    assert connections == {("lo", "127.0.0.1")}

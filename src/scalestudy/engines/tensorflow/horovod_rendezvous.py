@@ -1,4 +1,4 @@
-"""The rendezvous of Horovod's processes: by MPI, by horovodrun, or by a server on rank 0, without ssh.
+"""The rendezvous of Horovod's processes: by MPI, or by a server on rank 0, without ssh.
 
 Rank 0 accepts only requests with the run's secret, on one interface if the host's name determines it. Gloo's
 data connections use the same interface, with ports that the processes exchange through the server.
@@ -44,8 +44,6 @@ def join(placement: Placement, *, device: str = "cpu") -> None:
     """
     for name, value in tuning(device).items():
         os.environ.setdefault(name, value)
-    if placement.source == "horovodrun":
-        return
     for name in IDENTITY:
         os.environ.pop(name, None)
     if placement.source == "openmpi" and mpi_built():

@@ -39,7 +39,7 @@ NAME = "tensorflow"
 PACKAGE = "scalestudy.engines.tensorflow"
 BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True)
 """TensorFlow's gRPC server listens on all interfaces, without authentication and without a setting for it."""
-BY_HOROVOD = Rendezvous("horovod", secret=True, launcher="horovodrun")
+BY_HOROVOD = Rendezvous("horovod", secret=True)
 """Its rendezvous requires the run's secret and listens on one interface if the host's name determines it.
 Gloo's data connections use one interface, without authentication."""
 

@@ -269,8 +269,8 @@ def errand(
 ) -> dict[str, Any]:
     """Return the task of a trial's process; see the module `EngineTraits.trial_module`."""
     source = placement.source
-    if way is not None and way.rendezvous and way.rendezvous.launcher:
-        # With Gloo, processes meet at rank 0 even under mpirun; with MPI, mpirun connects them.
+    if way is not None and way.rendezvous and way.rendezvous.secret:
+        # With Gloo, Horovod's processes meet at rank 0 even under mpirun; with MPI, mpirun connects them.
         source = way.launcher or "check"
     return {
         "collective": None if way is None else way.name,
