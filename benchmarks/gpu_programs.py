@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.cluster.private_files import SECRET, new_secret
-from scalestudy.cluster.worker_environment import library_changes
 from scalestudy.config.point import Point
 from scalestudy.hardware import cores
+from scalestudy.hardware.installed import library_path
 from scalestudy.launch import reserve
 
 HERE = Path(__file__).parent
@@ -22,7 +22,7 @@ def other(what: str, errand: dict[str, Any], point: Point) -> float:
     size, each = point.processes, point.launch.cpus_per_worker
     share = each * point.traits.workers_at_once(point.workers)
     granted, secret = cores.granted(), new_secret()
-    inherited = library_changes(os.environ).applied(os.environ)  # the CUDA that our workers load, too
+    inherited = library_path(os.environ).applied(os.environ)  # the CUDA that our workers load, too
     with reserve.ports(size + 1) as port, tempfile.TemporaryDirectory() as logs:
         processes = []
         for rank in range(size):

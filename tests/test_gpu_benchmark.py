@@ -98,12 +98,10 @@ def test_the_bare_loop_of_horovod_is_tuned_as_ours_is_on_that_device(monkeypatch
 
 
 def test_other_programs_load_the_libraries_that_our_workers_load(monkeypatch):
-    from scalestudy.cluster.worker_environment import Changes
+    from scalestudy.hardware.installed import LibraryPath
 
     begun = []
-    changes = Changes({"LD_LIBRARY_PATH": "/kept"}, ["SHADOW"])
-    monkeypatch.setenv("SHADOW", "1")
-    monkeypatch.setattr(gpu_programs, "library_changes", lambda variables: changes)
+    monkeypatch.setattr(gpu_programs, "library_path", lambda variables: LibraryPath("/kept", ["/shadow"]))
     monkeypatch.setattr(gpu_programs.subprocess, "Popen", lambda command, env, **how: begun.append(env))
     monkeypatch.setattr(gpu_programs, "awaited", lambda processes, logs, what: 1.0)
     point = SimpleNamespace(
@@ -114,7 +112,6 @@ def test_other_programs_load_the_libraries_that_our_workers_load(monkeypatch):
     )
     assert gpu_programs.other("bare loop", {"engine": "tensorflow"}, point) == 1.0
     assert [(env["LD_LIBRARY_PATH"], env["RANK"]) for env in begun] == [("/kept", "0")]
-    assert "SHADOW" not in begun[0]
 
 
 def test_the_loader_is_measured_in_host_memory_whatever_gpus_there_are(monkeypatch):

@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from fake_nvml import GPU_IS_LOST, cards, written
-from scalestudy import worker
-from scalestudy.cluster import worker_environment
 from scalestudy.config.point import Point
 from scalestudy.config.task_sources import digests, source_files
 from scalestudy.store.run_folder import write_point
@@ -93,19 +91,3 @@ def test_a_gpu_that_nvml_shows_and_the_real_tensorflow_does_not_ends_the_run(tmp
     assert "Expected the engine to list 1 GPU: GPU-a0. Received none: " in text
     names = {item.name.replace("_", "-") for item in metadata.distributions()}
     assert "tensorflow-cpu" not in names or "is built without CUDA. Install '.[gpu]'" in text
-
-
-def test_a_worker_begins_anew_once_even_where_that_does_not_help(monkeypatch):
-    changes = worker_environment.Changes(
-        {worker_environment.DROPPED: "/cuda/lib64", "LD_LIBRARY_PATH": "/a:b"}, []
-    )
-    begun = []
-    monkeypatch.setattr(worker_environment, "library_changes", lambda variables: changes)
-    monkeypatch.setattr(os, "execve", lambda program, words, variables: begun.append(variables))
-    monkeypatch.setattr(os, "environ", {"LD_LIBRARY_PATH": "/cuda/lib64:/a:b"})
-    worker._load_own_libraries()
-    (variables,) = begun
-    assert variables["LD_LIBRARY_PATH"] == "/a:b"
-    monkeypatch.setattr(os, "environ", variables)
-    worker._load_own_libraries()
-    assert len(begun) == 1

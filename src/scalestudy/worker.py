@@ -219,17 +219,14 @@ def die_with_launcher() -> None:
 
 def _load_own_libraries() -> None:
     """Restart the process if it would load a module's CUDA: the loader reads its path only at the start."""
-    from scalestudy.cluster.worker_environment import DROPPED, library_changes
+    from scalestudy.hardware.installed import library_path
 
-    changes = library_changes(os.environ)
-    dropped = changes.values.get(DROPPED)
-    if dropped and dropped != os.environ.get(DROPPED):  # equal: a restart has not helped
-        print(
-            f"scalestudy: not in LD_LIBRARY_PATH, for the packages' CUDA: {dropped}",
-            file=sys.stderr,
-            flush=True,
-        )
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], changes.applied(os.environ))
+    path = library_path(os.environ)
+    if path.dropped:
+        folders = os.pathsep.join(path.dropped)
+        words = f"scalestudy: not in LD_LIBRARY_PATH, for the packages' CUDA: {folders}"
+        print(words, file=sys.stderr, flush=True)
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], path.applied(os.environ))
 
 
 if __name__ == "__main__":

@@ -74,8 +74,8 @@ def own(module):
     return {file: module(name, file) for name, file in files.items()}
 
 
-def path(own, *folders, in_use=()):
-    return library_path({"LD_LIBRARY_PATH": ":".join(folders)}, own, in_use)
+def path(own, *folders):
+    return library_path({"LD_LIBRARY_PATH": ":".join(folders)}, own)
 
 
 def test_only_folders_that_hold_a_library_of_the_packages_are_dropped(module, own):
@@ -96,16 +96,9 @@ def test_a_path_of_modules_alone_is_unset(module, own):
     assert found.applied({"LD_LIBRARY_PATH": "x", "A": "1"}) == {"A": "1"}
 
 
-def test_a_folder_that_python_itself_was_loaded_from_stays_behind_the_packages(module, own):
-    view = module("view/lib", "libpython3.11.so.1.0", "libcudnn.so.9", "libnccl.so.2")
-    found = path(own, view, in_use={view})
-    assert found == (f"{own['libcudnn.so.9']}:{own['libnccl.so.2']}:{view}", [view])
-    assert path(own, *found.value.split(":"), in_use={view}).dropped == []  # a process restarts only once
-
-
-def test_a_folder_with_the_drivers_library_stays_behind_the_packages(module, own):
+def test_a_folder_with_the_drivers_library_stays(module, own):
     driver = module("nvidia/lib64", "libcuda.so.1", "libnccl.so.2")
-    assert path(own, driver) == (f"{own['libnccl.so.2']}:{driver}", [driver])
+    assert path(own, driver) == (driver, [])
 
 
 def test_the_libraries_of_the_packages_are_those_of_this_python(tmp_path, monkeypatch):

@@ -54,15 +54,6 @@ def test_the_first_to_fail_is_blamed_and_no_echo(causes, rank):
     assert first_cause(reversed(causes)).rank == rank
 
 
-def test_a_rank_that_gloo_has_waited_for_in_vain_is_said(tmp_path):
-    (tmp_path / "logs").mkdir()
-    words = "what():  [http_store.cc:54] Wait timeout after 77 seconds for key(s): 1. You may want"
-    (tmp_path / "logs" / "rank-0.log").write_text(f"terminate called\n{words}\n")
-    reason = failure_of(RunFolder(tmp_path), killed(0, 0.0, "SIGABRT")).reason
-    assert "77 s" in reason and "progress_timeout" in reason
-    assert "progress_timeout" not in failure_of(RunFolder(tmp_path), killed(0, 0.0)).reason
-
-
 def test_without_causes_nobody_is_blamed():
     assert first_cause([]) is None
 

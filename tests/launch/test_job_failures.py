@@ -6,7 +6,7 @@ from scalestudy.launch.failures import INTERRUPTED, log_files
 from scalestudy.launch.failures import failure_of_job as cause_of
 from scalestudy.launch.queue.scheduler import ENDED, UNKNOWN, JobView
 from scalestudy.launch.slurm import SLURM
-from scalestudy.store.records import Allocation, Cause, Hang, JobRecord, Progress
+from scalestudy.store.records import Cause, Hang, JobRecord, Progress
 from scalestudy.store.run_folder import RunFolder
 
 
@@ -126,13 +126,7 @@ START = "2026-01-01T00:00:00Z job 7 on node1\n"
             {"tail": ["mpirun noticed that a process was killed"]},
             id="lines that mpirun draws are no reason",
         ),
-        ({}, "CANCELLED", {"by": "4000000"}, "cancelled by user 4000000", {}),
-        ({}, "CANCELLED", {"by": "0"}, "cancelled by root", {}),
         ({}, "CANCELLED", {}, "cancelled", {}),
-        (
-            *({}, "CANCELLED", {"reason": "DependencyNeverSatisfied"}),
-            *("cancelled, since what it waited for has failed", {}),
-        ),
         *(
             pytest.param(
                 *({"logs_jobDOTlog": "scalestudy: disk full\n"}, state, {}),
@@ -157,17 +151,6 @@ def test_the_time_limit_says_how_far_it_was(run) -> None:
     folder = run()
     folder.write_progress(Progress(phase="training", epoch=3, epochs=8, step=1, steps=2, updated=0.0))
     assert cause_of(folder, view("TIMEOUT")).reason == "the time limit was reached in epoch 3 of 8"
-
-
-def test_a_repeated_time_limit_says_how_many_more_jobs_the_run_needs(run) -> None:
-    folder = run()
-    folder.write_progress(Progress(phase="training", epoch=3, epochs=8, step=1, steps=2, updated=0.0))
-    for number in range(5):
-        folder.write_allocation(Allocation(job="7", nodes=1, cores=4, gpus=0, began=float(number)))
-    reason = cause_of(folder, view("TIMEOUT")).reason
-    assert reason.endswith("after 5 jobs it needs about 11 more")  # 5.5 of 8 epochs at half an epoch a job
-    folder.write_progress(Progress(phase="training", epoch=1, epochs=8, step=0, steps=2, updated=0.0))
-    assert "time_limit" in cause_of(folder, view("TIMEOUT")).reason
 
 
 def test_a_node_that_cannot_open_the_output_does_not_see_the_results(tmp_path) -> None:

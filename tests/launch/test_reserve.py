@@ -139,12 +139,6 @@ def test_who_finds_too_few_takes_none_and_waits_and_names_them(nvml):
         assert end.value.value == ["GPU-a0", "GPU-b1"]
 
 
-def test_mig_instances_are_lent_each_by_itself(nvml):
-    nvml(Card("GPU-x", instances=[Card("MIG-1"), Card("MIG-2")]))
-    with ExitStack() as one, ExitStack() as two:
-        assert (taken(one, point()), taken(two, point())) == (["MIG-1"], ["MIG-2"])
-
-
 DIVIDED = Card("GPU-x", instances=[Card("MIG-1"), Card("MIG-2")])
 
 

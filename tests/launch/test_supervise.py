@@ -236,32 +236,6 @@ def test_what_a_worker_leaves_in_its_temporary_folder_is_gone_after_it(tmp_path,
     assert not list((tmp_path / "temporary").iterdir())
 
 
-@pytest.mark.slow
-def test_the_next_worker_removes_the_temporary_folders_of_killed_workers_and_of_no_others(
-    tmp_path, monkeypatch
-):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    (tmp_path / "one").mkdir()
-    (tmp_path / "other").mkdir()
-    killed = start(tmp_path / "one", SLEEPS)
-    child = pid_of(tmp_path / "one")
-    (orphan,) = temporary.iterdir()
-    living = start(tmp_path / "other", SLEEPS)
-    pid_of(tmp_path / "other")
-    (own,) = set(temporary.iterdir()) - {orphan}
-    killed.kill()  # and with it the child
-    killed.wait()
-    wait_for(lambda: not psutil.pid_exists(child))
-    assert orphan.exists()
-    ended(tmp_path, "def model(): return 0")
-    assert list(temporary.iterdir()) == [own]
-    os.kill(pid_of(tmp_path / "other"), signal.SIGKILL)
-    living.wait()
-    assert not list(temporary.iterdir())
-
-
 def test_a_request_that_is_repeated_keeps_its_time(tmp_path):
     run = RunFolder(tmp_path)
     run.ask_to_stop()

@@ -8,11 +8,9 @@ from fake_nvml import FakeNvml, cards
 from scalestudy.cluster.placement import Placement
 from scalestudy.hardware import cores
 from scalestudy.measure.rank_environment import (
-    PEAK_FLOPS,
     VARIABLES,
     rank_record,
     record_variables,
-    stated_peak,
 )
 from scalestudy.plugins.engines import DEFAULT, engine_traits
 
@@ -65,12 +63,3 @@ def test_variables_are_not_told_for_their_beginnings(monkeypatch):
 )
 def test_what_decides_how_a_rank_computes_is_told(name, value):
     assert record_variables({name: value, "HOME": "/home/me"}) == {name: value}
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("1.9e12", 1.9e12), ("", None), ("much", None), ("nan", None), ("inf", None), ("-1", None), ("0", None)],
-)
-def test_a_peak_is_what_the_site_states_and_no_other_number(text, value):
-    assert stated_peak({PEAK_FLOPS: text}) == value
-    assert stated_peak({}) is None

@@ -29,10 +29,7 @@ class Peak(NamedTuple):
 
 
 def peak_of(runs: Sequence[Run]) -> Peak:
-    """Peak of the runs' devices in the runs' arithmetic: from the site profile, else from the table."""
-    stated = {rank.peak_flops for run in runs for rank in run.ranks}
-    if len(stated) == 1 and (value := stated.pop()):
-        return Peak(value)
+    """Peak of the runs' devices in the runs' arithmetic."""
     names = {name for run in runs for rank in run.ranks if rank.device_uuids for name in rank.devices}
     kinds = {KINDS.get(run.result.precision or "") for run in runs}
     if not names:

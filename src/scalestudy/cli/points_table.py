@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from scalestudy.app.selection import PointGroup
-from scalestudy.launch.failures import jobs_left
 from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.store.records import Progress
 from scalestudy.util import units
@@ -93,7 +92,7 @@ def line_of(status: PointStatus) -> PointLine:
             f", expected {view.start.replace('T', ' ')}" if view.start and not view.held else ""
         )
     if status.run and (requeues := status.run.requeues()):
-        text += f", queued again {requeues} times{jobs_left(status.run)}"
+        text += f", queued again {requeues} times"
     return replace(line, job=text)
 
 

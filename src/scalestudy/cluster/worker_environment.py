@@ -1,6 +1,5 @@
 """The environment of a worker process of a run or a check, set before the framework is imported."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from scalestudy.cluster.placement import Placement
     from scalestudy.hardware.devices import Gpu
     from scalestudy.hardware.no_gpus import Reason
-
-
-DROPPED = "SCALESTUDY_LIBRARY_FOLDERS_DROPPED"
-"""Variable with the folders that were dropped from a process's LD_LIBRARY_PATH, also for its record."""
 
 
 class Changes(NamedTuple):
@@ -50,7 +45,7 @@ def process_environment(
 ) -> Changes:
     """Return the changes to the variables of a process that are needed before it imports its framework.
 
-    LD_LIBRARY_PATH (see `library_changes`) is read when a process starts. In a running process, a change
+    LD_LIBRARY_PATH (see `library_path`) is read when a process starts. In a running process, a change
     affects only what its children load.
 
     Args:
@@ -67,32 +62,15 @@ def process_environment(
     wanted = engine.environment(
         variables, gpus=gpus is None or bool(gpus), rendezvous=rendezvous, process=placement, quiet=quiet
     )
-    values = (ORDER if gpus is None else showing(gpus)) | for_instances(gpus or ())
+    values = ORDER if gpus is None else showing(gpus)
     values = values | {name: value for name, value in wanted.items() if value is not None}
-    libraries = library_changes(variables)
     unwanted = [name for name, value in wanted.items() if value is None]
-    unset = [name for name in (*unwanted, *libraries.unset) if name in variables]
-    return Changes(values | libraries.values, unset)
-
-
-def for_instances(gpus: Sequence[str]) -> dict[str, str]:
-    """Return variables that NCCL (2.30 and later) needs if one of these GPUs is a MIG instance.
-
-    By default, NCCL rejects two instances of one GPU as a mistake of the launcher.
-    """
-    several = any(name.startswith("MIG-") for name in gpus)
-    return {"NCCL_MULTI_RANK_GPU_ENABLE": "1"} if several else {}
-
-
-def library_changes(variables: Mapping[str, str]) -> Changes:
-    """Return changes that make a process load CUDA from the packages, not from a module; none if it does."""
     path = installed.library_path(variables)
-    if not path.dropped:
-        return Changes({}, [])
-    dropped = {DROPPED: os.pathsep.join(path.dropped)}
-    if path.value:
-        return Changes({installed.LIBRARY_PATH: path.value, **dropped}, [])
-    return Changes(dropped, [installed.LIBRARY_PATH])
+    if path.dropped and path.value:
+        values[installed.LIBRARY_PATH] = path.value
+    elif path.dropped:
+        unwanted.append(installed.LIBRARY_PATH)
+    return Changes(values, [name for name in unwanted if name in variables])
 
 
 def own_gpus(

@@ -36,7 +36,7 @@ RESULT = (
 """Fields of a result that hold numbers, or words from our own lists."""
 RANK = (
     *("rank", "size", "local_rank", "placement_source", "threads", "devices", "nodes_shared", "driver"),
-    *("cpu_model", "memory_bytes", "peak_flops"),
+    *("cpu_model", "memory_bytes"),
 )
 """The same for the record of a rank."""
 CHECKED = ("train.loss", "train.metrics", "train.augment", "launch.bucket_size")

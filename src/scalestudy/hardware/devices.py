@@ -171,30 +171,11 @@ def visible_gpus(environment: Mapping[str, str]) -> list[Gpu]:
 
     A GPU with MIG is replaced by its first instance, the only one that CUDA shows.
     """
-    return resolve(*_named(environment))
-
-
-def lendable_gpus(environment: Mapping[str, str]) -> list[Gpu]:
-    """Return the GPUs any of which can be assigned to a process with one device.
-
-    Like `visible_gpus`, but a GPU with MIG is replaced by all of its instances, unless one is named.
-    """
-    names, every = _named(environment)
-    lendable: dict[str, Gpu] = {}
-    for name, gpu in zip(names, resolve(names, every), strict=False):
-        whole = next((other for other in every if gpu in (other.instances or ())), None)
-        parts = (gpu,) if whole is None or name.startswith("MIG-") else whole.instances or ()
-        lendable |= {part.uuid or name: part for part in parts}
-    return list(lendable.values())
-
-
-def _named(environment: Mapping[str, str]) -> tuple[list[str], list[Gpu]]:
-    """Return the names of the GPUs that these variables show, and all GPUs of the machine."""
     every = read_gpus()
     names = named(environment)
     if names is None:
         names = [str(gpu.index) for gpu in every if gpu.instances != ()]
-    return names, every
+    return resolve(names, every)
 
 
 def visible_uuids(environment: Mapping[str, str]) -> list[str]:

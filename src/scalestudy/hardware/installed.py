@@ -53,32 +53,23 @@ def package_libraries() -> dict[str, str]:
     return {file.name: str(file.parent) for file in files}
 
 
-def library_path(
-    variables: Mapping[str, str], own: Mapping[str, str] | None = None, in_use: Collection[str] | None = None
-) -> LibraryPath:
+def library_path(variables: Mapping[str, str], own: Mapping[str, str] | None = None) -> LibraryPath:
     """Return LD_LIBRARY_PATH without the folders that shadow a library of the packages.
 
-    A folder from which this process has loaded a library (for example a Spack view with Python's libraries),
-    or that holds the driver's library, is kept behind those of the packages. `own` are the folders of
-    libraries in packages, by file name; by default, those installed. `in_use` are the folders of libraries
-    that this process has loaded; by default, those listed by the kernel.
+    A folder that holds the driver's library stays. `own` are the folders of libraries in packages, by file
+    name; by default, those installed.
     """
     own = package_libraries() if own is None else own
     parts = [part for part in variables.get(LIBRARY_PATH, "").split(os.pathsep) if part]
-    shadowing = {
-        part: [name for name in _held(part, own) if own[name] not in parts[: parts.index(part) + 1]]
-        for part in parts
-    }
-    dropped = [part for part in parts if shadowing[part]]
+    dropped = [
+        part
+        for index, part in enumerate(parts)
+        if any(own[name] not in parts[: index + 1] for name in _held(part, own))
+        and not Path(part, DRIVER_LIBRARY).exists()
+    ]
     if not dropped:
         return LibraryPath(variables.get(LIBRARY_PATH, ""), [])
-    in_use = _in_use() if in_use is None else in_use
-    needed = [
-        part for part in dropped if os.path.realpath(part) in in_use or Path(part, DRIVER_LIBRARY).exists()
-    ]
-    first = dict.fromkeys(own[name] for part in needed for name in shadowing[part])
-    kept = [part for part in parts if part not in dropped and part not in first]
-    return LibraryPath(os.pathsep.join([*kept, *first, *needed]), dropped)
+    return LibraryPath(os.pathsep.join(part for part in parts if part not in dropped), dropped)
 
 
 def _held(folder: str, names: Collection[str]) -> list[str]:
@@ -86,14 +77,6 @@ def _held(folder: str, names: Collection[str]) -> list[str]:
         return sorted(set(os.listdir(folder)) & set(names))
     except OSError:
         return []
-
-
-def _in_use() -> set[str]:
-    try:
-        lines = Path("/proc/self/maps").read_text().splitlines()
-    except OSError:
-        return set()
-    return {os.path.dirname(os.path.realpath(line[line.index("/") :])) for line in lines if "/" in line}
 
 
 ID_DIGITS = 10

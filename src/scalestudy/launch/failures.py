@@ -1,7 +1,5 @@
 """Why a run failed, in one sentence: which rank failed first, or how its job ended."""
 
-import math
-import pwd
 import re
 import signal
 from collections.abc import Iterable
@@ -71,10 +69,6 @@ OF_OTHERS = (
 """Messages of TensorFlow, Horovod, Gloo and NCCL about another rank that ended or does not answer."""
 
 
-_GLOO_TIMEOUT = re.compile(r"Wait timeout after (\d+) seconds")
-"""Message of Horovod before it aborts because another rank has not joined in time (gloo/http_store.cc)."""
-
-
 def first_cause(causes: Iterable[Cause]) -> Cause | None:
     """Return the cause that led to the others: the earliest; of simultaneous ones, one that is no echo.
 
@@ -94,17 +88,11 @@ def failure_of(
 ) -> Failure:
     """Return the failure to record for a run that ended by `cause`. For other arguments, see `sentence`."""
     tail = last_lines(run, f"rank-{cause.rank}")
-    reason = sentence(cause, hosts=hosts, last=last)
-    if cause.signal == "SIGABRT" and (late := _GLOO_TIMEOUT.search("\n".join(tail))):
-        reason += (
-            f": another rank had not joined within {late[1]} s (Gloo); if starting takes that long in good "
-            "health, raise progress_timeout under [launch]"
-        )
     return Failure(
         rank=cause.rank,
         exit_code=cause.exit_code,
         signal=cause.signal,
-        reason=reason,
+        reason=sentence(cause, hosts=hosts, last=last),
         tail=tail,
         job_state=job_state,
     )
@@ -211,7 +199,7 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
         rank=rank if state == "FAILED" else None,
         exit_code=code,
         signal=_signal_name(view.signal) if view.signal else None,
-        reason=reason + _how_far(run.progress()) + jobs_left(run) if state in INTERRUPTED else reason,
+        reason=reason + _how_far(run.progress()) if state in INTERRUPTED else reason,
         tail=tail,
         cancelled=state == "CANCELLED",
         job_state=state,
@@ -230,9 +218,7 @@ def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, 
     """Describe in one sentence how a job ended, by its state, else its exit code and the last log line."""
     where = f" on {view.nodes}" if view.nodes else ""
     if state == "CANCELLED":
-        by = f" by {_user(view.by)}" if view.by else ""
-        never = view.reason.startswith("Dependency")
-        return f"cancelled{', since what it waited for has failed' if never else by}"
+        return "cancelled"
     if state in _ENDS:
         named = f" ({view.nodes})" if view.nodes and state == "NODE_FAIL" else where
         return _ENDS[state] + (named if state in ("NODE_FAIL", "OUT_OF_MEMORY") else "")
@@ -248,16 +234,6 @@ def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, 
     gone = "it has left the queue: deleted by force, or its node failed"
     known = gone if view.state == UNKNOWN else f"the queue says {view.state}"
     return f"the job ended without a result, and {known}{quoted}"
-
-
-def _user(name: str) -> str:
-    """Name of a user whose id or name a queue reports; "user 4711" if this machine does not know the id."""
-    if not name.isdecimal():
-        return name
-    try:
-        return pwd.getpwuid(int(name)).pw_name
-    except (KeyError, OverflowError):
-        return f"user {name}"
 
 
 def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
@@ -279,18 +255,6 @@ def _early_log(run: RunFolder) -> Path | None:
 
 def _how_far(progress: Progress | None) -> str:
     return f" in epoch {progress.epoch} of {progress.epochs}" if progress and progress.epoch else ""
-
-
-def jobs_left(run: RunFolder) -> str:
-    """Say how many more jobs like its last ones a run needs; "" for its first job, and if that is unknown."""
-    progress, allocations = run.progress(), run.allocations()
-    if progress is None or allocations is None or len(allocations.jobs) < 2:
-        return ""
-    jobs = len(allocations.jobs)
-    done = max(progress.epoch - 1, 0) + (progress.step / progress.steps if progress.steps else 0.0)
-    if not done:
-        return f"; {jobs} jobs have finished no step: raise time_limit in the site profile"
-    return f"; after {jobs} jobs it needs about {math.ceil((progress.epochs - done) * jobs / done)} more"
 
 
 def _signal_name(number: int) -> str | None:

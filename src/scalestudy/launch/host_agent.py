@@ -103,7 +103,7 @@ def main() -> int:
 
 def _take_gpus(held: contextlib.ExitStack, count: int) -> tuple[list[str], list[str]]:
     """Reserve GPUs; return their UUIDs, or none, and the UUIDs that other runs hold."""
-    available = usable_gpus(count) if count else []
+    available = usable_gpus() if count else []
     if len(available) < count:
         return [], []  # the worker reports what is missing
     return take_gpus(held, available, count)

@@ -135,8 +135,6 @@ class Pbs(Queue):
 
     def waiting_reason(self, reason: str) -> str:
         """Shorten the comment on a waiting job: "Not Running: Insufficient …" becomes "insufficient …"."""
-        if reason == "Dependency":
-            return "waits for another job"
         words = reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()
         return f"{words[:1].lower()}{words[1:]}" if words else "not yet considered"
 
@@ -227,8 +225,6 @@ OVER = "F"
 """State of a job in the history."""
 TERMINATED = 91
 """Substate of a job that was deleted."""
-FINISHED = 92
-"""Substate of a job that has ended. Without an exit status, a job that it depended on did not succeed."""
 SIGNALLED = 256
 """Added to the number of the signal that ended a job; the sum is its exit status."""
 STATUSES = {-20: "NODE_FAIL", -26: "OUT_OF_MEMORY", -27: "OUT_OF_MEMORY", -29: "TIMEOUT"}
@@ -257,7 +253,7 @@ def job_view(job: str, fields: dict[str, Any]) -> JobView:
         return _ended(job, fields)
     state = STATES.get(letter, letter or "PENDING")
     waits = state == "PENDING"
-    reason = "Dependency" if letter == "H" and fields.get("depend") else str(fields.get("comment", ""))
+    reason = str(fields.get("comment", ""))
     start = fields.get("estimated", {}).get("start_time") if waits else fields.get("stime")
     if letter == "H":  # a held job has no expected start
         start = None
@@ -269,11 +265,10 @@ def job_view(job: str, fields: dict[str, Any]) -> JobView:
 def _ended(job: str, fields: dict[str, Any]) -> JobView:
     status = _number(fields.get("Exit_status"))
     substate = _number(fields.get("substate"))
-    dependent = substate == FINISHED and status is None
     signal = _signal(status)
     if status in STATUSES:
         state = STATUSES[status]
-    elif dependent or substate == TERMINATED:
+    elif substate == TERMINATED:
         state = "CANCELLED"
     elif signal and _used_up(fields):
         state = "TIMEOUT"
@@ -289,7 +284,6 @@ def _ended(job: str, fields: dict[str, Any]) -> JobView:
         start=_time(fields.get("stime")),
         exit_code=code,
         signal=signal if state == "FAILED" else None,
-        reason="Dependency" if dependent else "",
     )
 
 

@@ -17,7 +17,7 @@ from scalestudy.config.point import Point
 from scalestudy.hardware import cores as machine_cores
 from scalestudy.hardware import devices
 from scalestudy.hardware.cores import core_by_core, shares
-from scalestudy.hardware.devices import Gpu, lendable_gpus, visible_gpus
+from scalestudy.hardware.devices import Gpu, visible_gpus
 from scalestudy.launch.launcher import Note
 from scalestudy.util.errors import RunError
 from scalestudy.util.locks import Timeout, private_folder, take
@@ -130,7 +130,7 @@ def reserve_gpus(held: contextlib.ExitStack, point: Point) -> Generator[Note, No
     GPUs hidden by CUDA_VISIBLE_DEVICES are not used.
     """
     count = 1 if point.traits.one_device else point.workers
-    available = [] if point.launch.device == "cpu" else usable_gpus(count)
+    available = [] if point.launch.device == "cpu" else usable_gpus()
     if len(available) < count:
         return []  # on CPUs, or the worker reports what is missing
     last = ""
@@ -145,9 +145,9 @@ def reserve_gpus(held: contextlib.ExitStack, point: Point) -> Generator[Note, No
         time.sleep(TRY_EVERY)
 
 
-def usable_gpus(count: int) -> list[Gpu]:
-    """Return the GPUs that `count` workers may use, full ones first; none if they have no UUID to lock."""
-    available = (lendable_gpus if count == 1 else visible_gpus)(os.environ)
+def usable_gpus() -> list[Gpu]:
+    """Return the GPUs that workers may use, full ones first; none if they have no UUID to lock."""
+    available = visible_gpus(os.environ)
     if not all(gpu.uuid for gpu in available):
         return []
     # CUDA shows a process no full GPU besides a MIG instance, and an instance is slower than a full GPU.

@@ -52,15 +52,8 @@ ADVICE = {
 REASONS = {
     "Priority": "others come first",
     "Resources": "waits for free nodes",
-    "Dependency": "waits for another job",
-    "DependencyNeverSatisfied": "the job that it waits for has failed",
     "BeginTime": "starts again shortly",
-    "JobHeldUser": "held by its user",
-    "JobHeldAdmin": "held by an administrator",
     "ReqNodeNotAvail": "its nodes are down, drained or reserved",
-    "PartitionTimeLimit": "more time than the partition grants",
-    "PartitionNodeLimit": "more nodes than the partition grants",
-    "Reservation": "waits for a reservation",
 }
 
 
@@ -346,17 +339,15 @@ def parse_sacct(text: str) -> dict[str, JobView]:
     """Return jobs, by id, from the output of `sacct -P -n -X -o SACCT_FORMAT`; a job's last line counts."""
     views = {}
     for job, state, code, nodes, start in _rows(text, 5):
-        word, _, by = state.partition(" by ")
         exit_code, signal = _codes(code)
         if job.isdecimal():
             views[job] = JobView(
                 job=job,
-                state=word.rstrip("+"),
+                state=state.partition(" by ")[0].rstrip("+"),
                 nodes=_value(nodes),
                 start=_value(start),
                 exit_code=exit_code,
                 signal=signal,
-                by=by,
             )
     return views
 

@@ -8,9 +8,7 @@ them; its parent asks the run to stop, so that it ends with a checkpoint.
 """
 
 import contextlib
-import errno
 import faulthandler
-import fcntl
 import os
 import resource
 import shutil
@@ -20,7 +18,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -198,45 +195,18 @@ def _has_ended(child: int) -> bool:
 
 @contextlib.contextmanager
 def _temporary_folder() -> Iterator[str]:
-    """Yield a folder for the child's temporary files (TensorFlow leaves one for each traced function).
-
-    It is locked while in use. Folders without a lock are those of killed workers, and are removed first.
-    """
+    """Yield a folder for the child's temporary files (TensorFlow leaves one for each traced function)."""
     parent = os.getpid()
-    prefix = f"scalestudy-worker-{os.uname().nodename}-"  # other nodes may not see the lock
-    with contextlib.suppress(OSError):
-        for path in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
-            with contextlib.suppress(OSError), _lock(path, fcntl.LOCK_NB):
-                shutil.rmtree(path, ignore_errors=True)
-    with contextlib.ExitStack() as held:
-        try:
-            while True:
-                folder = Path(tempfile.mkdtemp(prefix=prefix))
-                with contextlib.suppress(OSError):  # a file system without locks, where nothing is removed
-                    held.enter_context(_lock(folder))
-                if folder.exists():  # else another worker removed it before it was locked
-                    break
-        except OSError:  # a full disk: the worker reports it if it matters
-            yield tempfile.gettempdir()
-            return
-        try:
-            yield str(folder)
-        finally:
-            if os.getpid() == parent:
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _lock(folder: Path, flags: int = 0) -> Iterator[None]:
-    """Hold the lock of a folder; raises OSError if it is another user's or cannot be locked."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        if os.fstat(handle).st_uid != os.geteuid():
-            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(folder))
-        fcntl.flock(handle, fcntl.LOCK_EX | flags)
-        yield
+        folder = tempfile.mkdtemp(prefix="scalestudy-worker-")
+    except OSError:  # a full disk: the worker reports it if it matters
+        yield tempfile.gettempdir()
+        return
+    try:
+        yield folder
     finally:
-        os.close(handle)
+        if os.getpid() == parent:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _read(readable: int) -> bytes:

@@ -1,6 +1,5 @@
 """The record of the environment that a rank ran in."""
 
-import math
 import os
 import platform
 import socket
@@ -32,7 +31,6 @@ _RECORDED = """
 VARIABLES = (VISIBLE, *_RECORDED.split())
 """Variables to record because they affect how a rank computes and sums; engines add their own. The list is
 explicit, because tokens and passwords may have the same prefixes."""
-PEAK_FLOPS = "SCALESTUDY_PEAK_FLOPS"
 
 
 def rank_record(
@@ -65,21 +63,11 @@ def rank_record(
         kernel=platform.release(),
         cpu_model=cores.cpu_model(),
         memory_bytes=psutil.virtual_memory().total,
-        peak_flops=stated_peak(os.environ),
         environment_id=environment_id(),
         environment_name=environment_name(),
         environment=record_variables(os.environ),
         unmeasured=dict(unmeasured),
     )
-
-
-def stated_peak(environment: Mapping[str, str]) -> float | None:
-    """Return a device's peak FLOP/s as stated by the site, or None if it states no valid number."""
-    try:
-        value = float(environment.get(PEAK_FLOPS, ""))
-    except ValueError:
-        return None
-    return value if 0 < value < math.inf else None
 
 
 def record_variables(variables: Mapping[str, str]) -> dict[str, str]:

@@ -277,8 +277,6 @@ class RankRecord(Record):
     kernel: str = ""
     cpu_model: str = ""
     memory_bytes: int = 0
-    peak_flops: float | None = None
-    """Peak FLOP/s of one of its devices, if the site profile states it (`SCALESTUDY_PEAK_FLOPS`)."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Environment variables that affect the run."""
     unmeasured: dict[str, str] = Field(default_factory=dict)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.cluster.worker_environment import for_instances, library_changes
 from scalestudy.config.expand import RunOrder
 from scalestudy.config.parse import study_of
 from scalestudy.config.point import Point
@@ -29,6 +28,7 @@ from scalestudy.features.scripts.join import (
 )
 from scalestudy.features.scripts.measured_study import folder_path, measured_point, script_text
 from scalestudy.hardware import devices
+from scalestudy.hardware.installed import library_path
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.local import STOP, failure_of_end, points_here, terminable
@@ -266,8 +266,7 @@ def _environment(variables: Mapping[str, str], device: str) -> dict[str, str]:
     The script itself chooses the GPU of its LOCAL_RANK, and makes all other decisions.
     """
     shown = devices.showing([]) if device == "cpu" else devices.ORDER
-    sums = for_instances(devices.named(variables) or ())
-    return library_changes(variables).applied(variables) | shown | sums
+    return library_path(variables).applied(variables) | shown
 
 
 def commands(

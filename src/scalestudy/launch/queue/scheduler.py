@@ -78,8 +78,6 @@ class JobView(Record):
     """Actual or expected start, local time as ISO 8601; "" if unknown."""
     exit_code: int | None = None
     signal: int | None = None
-    by: str = ""
-    """Id or name of the user who cancelled it."""
 
     @property
     def unseen(self) -> bool:
