@@ -40,20 +40,6 @@ def test_blocks_fill_one_node_after_another(step):
     assert place.hosts.count(place.hosts[rank]) == place.local_size
 
 
-@given(counts.flatmap(lambda each: st.tuples(st.just(each), st.integers(0, sum(each) - 1))))
-def test_a_cyclic_distribution_deals_to_nodes_in_turn(step):
-    each, rank = step
-    left, dealt = list(each), []
-    while any(left):
-        for node, count in enumerate(left):
-            if count:
-                dealt.append(node)
-                left[node] -= 1
-    local = dealt[:rank].count(dealt[rank])
-    place = slurm(task(rank, each, dealt[rank], local, SLURM_DISTRIBUTION="cyclic:cyclic,Pack"))
-    assert place.hosts == tuple(f"n{node + 1}" for node in dealt)
-
-
 @given(st.integers(1, 2**31))
 def test_ports_follow_from_the_job_and_stay_below_those_that_linux_hands_out(job):
     place = slurm(task(0, [1], 0, 0, SLURM_JOB_ID=str(job)))
@@ -91,7 +77,7 @@ ADDS_UP = "number of tasks in the Slurm step"
         (task(1, [2], 0, 1, SLURM_PROCID="2"), ADDS_UP),
         (task(1, [2, 2], 1, 0), "SLURM_LOCALID=0 and SLURM_NODEID=1"),
         (task(1, [2, 2], 0, 1, SLURM_DISTRIBUTION="plane=2"), "SLURM_DISTRIBUTION"),
-        (task(1, [2, 2], 0, 1, SLURM_DISTRIBUTION="arbitrary"), "SLURM_DISTRIBUTION"),
+        (task(1, [2, 2], 1, 0, SLURM_DISTRIBUTION="cyclic:cyclic,Pack"), "SLURM_DISTRIBUTION"),
     ],
 )
 def test_a_step_that_does_not_add_up_is_refused(environment, message):

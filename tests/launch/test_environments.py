@@ -25,7 +25,7 @@ from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE
 from scalestudy.hardware.installed import Built
 from scalestudy.launch import environments
 from scalestudy.launch.environments import build_task, refuse_missing_software
-from scalestudy.launch.queue.submission import job_script
+from scalestudy.launch.queue.queue_launcher import job_script
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, started_in
 from scalestudy.tasks.task_file import REMEDY

@@ -243,12 +243,6 @@ def test_what_a_job_waits_for_is_said_in_words():
     assert QUEUE.waiting_reason("") == "not yet considered"
 
 
-def used(walltime):
-    """Return the fields of a job with a limit of ten minutes that was ended by SIGTERM."""
-    times = {"Resource_List": {"walltime": "00:10:00"}, "resources_used": {"walltime": walltime}}
-    return {"Exit_status": 271, "substate": 93} | times
-
-
 @pytest.mark.parametrize(
     ("fields", "state", "code", "signal"),
     [
@@ -265,8 +259,7 @@ def used(walltime):
         ({"Exit_status": 255, "substate": 93}, "FAILED", 255, None),
         ({"Exit_status": 265, "substate": 93}, "FAILED", None, 9),
         ({"Exit_status": -1, "substate": 93}, "FAILED", None, None),
-        (used("00:10:04"), "TIMEOUT", None, None),
-        (used("00:01:00"), "FAILED", None, 15),
+        ({"Exit_status": 271, "substate": 93}, "FAILED", None, 15),
     ],
 )
 def test_how_a_job_ended_is_told_by_its_status_and_substate(fields, state, code, signal):

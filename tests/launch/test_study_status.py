@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.launch.launcher import launcher, queues
+from scalestudy.launch.queue.queue_launcher import Submission, next_submission
 from scalestudy.launch.queue.scheduler import ENDED, RUNNING, UNKNOWN, WAITING, JobView, QueueUnreachable
-from scalestudy.launch.queue.submission import Submission, next_submission
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.study_status import (
     FILES_LATE,

@@ -14,7 +14,7 @@ from scalestudy.app.task_checks import check_task_files
 from scalestudy.config.expand import RunOrder
 from scalestudy.config.point import Point
 from scalestudy.launch.launcher import Note, Options, Overview, Step, Submitted
-from scalestudy.launch.queue.submission import goes_on, next_submission
+from scalestudy.launch.queue.queue_launcher import goes_on, next_submission
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units

@@ -129,7 +129,7 @@ def _point(status: "PointStatus") -> dict[str, Any]:
             "submitted": status.job.submitted,
             "nodes": (view.nodes or None) if view else None,
             "waits": status.waits or None,
-            "expected": (view.start or None) if view and view.waiting and not view.held else None,
+            "expected": (view.start or None) if view and view.waiting else None,
         },
         "progress": _progress(status),
         "silent_seconds": status.silent,

@@ -88,9 +88,8 @@ def line_of(status: PointStatus) -> PointLine:
     if state == "running" and view and view.nodes:
         text += f" on {view.nodes}"
     if state == "queued" and view:
-        text += f": {status.waits}" + (
-            f", expected {view.start.replace('T', ' ')}" if view.start and not view.held else ""
-        )
+        text += f": {status.waits}"
+        text += f", expected {view.start.replace('T', ' ')}" if view.start else ""
     if status.run and (requeues := status.run.requeues()):
         text += f", queued again {requeues} times"
     return replace(line, job=text)

@@ -253,7 +253,7 @@ def slurm(environment: Environment) -> Placement | None:
 
     Raises:
         UserError: If the step's variables are incomplete or contradictory, or if its tasks are distributed
-            over nodes neither in blocks nor cyclically.
+            over nodes other than in blocks.
     """
     step = environment.get("SLURM_STEP_ID", "")
     if not (step.isascii() and step.isdigit() and int(step) < FIRST_SPECIAL_STEP):
@@ -296,11 +296,9 @@ def slurm(environment: Environment) -> Placement | None:
 
 def _distribute(counts: Sequence[int], distribution: str) -> list[int]:
     order = distribution.partition(",")[0].partition(":")[0]
-    if order == "cyclic":
-        return [node for turn in range(max(counts)) for node, count in enumerate(counts) if turn < count]
     if order != "block" and len(counts) > 1 and max(counts) > 1:
         raise UserError(
-            "tasks distributed over nodes in blocks, or cyclically",
+            "tasks distributed over nodes in blocks",
             f"SLURM_DISTRIBUTION={distribution}",
             "Start the workers with `srun --distribution=block`.",
         )

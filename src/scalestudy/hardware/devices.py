@@ -20,15 +20,11 @@ def library() -> Library | None:
     """Initialize NVML and return it; None without a driver."""
     import pynvml
 
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return None
-    return pynvml
+    return None if unavailable() else pynvml
 
 
 def unavailable() -> str:
-    """Return NVML's message why it cannot be used; "" if it can."""
+    """Initialize NVML, and return its message why it cannot be used; "" if it can."""
     import pynvml
 
     try:

@@ -117,10 +117,6 @@ STOPS_WITHIN = 2 * GRACE + KILLED_WITHIN + (ALIVE_MISSED + 1) * ALIVE_EVERY
 SSH_FAILED = 255
 
 
-class Unreachable(RunError):
-    """A host that SSH does not reach."""
-
-
 class Connection:
     """An agent on a host, which ends its workers when the connection ends."""
 
@@ -208,7 +204,7 @@ class Connection:
             action = (
                 f"Let `ssh {self.host} true` work without a question, or take the host out of launch.hosts."
             )
-            return Unreachable(f"{self.host} to be reached by SSH", words, action)
+            return RunError(f"{self.host} to be reached by SSH", words, action)
         return RunError(
             f"Scalestudy on {self.host} as here, with {sys.executable}",
             words,

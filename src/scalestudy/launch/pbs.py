@@ -270,8 +270,6 @@ def _ended(job: str, fields: dict[str, Any]) -> JobView:
         state = STATUSES[status]
     elif substate == TERMINATED:
         state = "CANCELLED"
-    elif signal and _used_up(fields):
-        state = "TIMEOUT"
     elif status == 0:
         state = "COMPLETED"
     else:
@@ -294,12 +292,6 @@ def _signal(status: int | None) -> int | None:
     return status - (SIGNALLED if status > SIGNALLED else 128)
 
 
-def _used_up(fields: dict[str, Any]) -> bool:
-    used = _seconds(fields.get("resources_used", {}).get("walltime"))
-    limit = _seconds(fields.get("Resource_List", {}).get("walltime"))
-    return used is not None and limit is not None and used >= limit
-
-
 def _nodes(fields: dict[str, Any]) -> str:
     """Return the hosts of "n1/0*4+n2/0*4", each once: "n1,n2"."""
     places = [place.partition("/")[0] for place in str(fields.get("exec_host", "")).split("+")]
@@ -312,11 +304,6 @@ def _time(text: object) -> str:
         return datetime.strptime(str(text), "%a %b %d %H:%M:%S %Y").isoformat()
     except ValueError:
         return ""
-
-
-def _seconds(text: object) -> int | None:
-    match = re.fullmatch(r"(?:(\d+):)?(\d+):(\d+)", str(text))
-    return None if match is None else (int(match[1] or 0) * 60 + int(match[2])) * 60 + int(match[3])
 
 
 def _number(value: object) -> int | None:

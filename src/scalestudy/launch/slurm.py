@@ -57,6 +57,13 @@ REASONS = {
 }
 
 
+_RESERVED = """
+    array clusters comment cpus-per-gpu dependency error exclusive input mem mem-per-cpu mem-per-gpu
+    no-requeue ntasks-per-core ntasks-per-gpu ntasks-per-socket oversubscribe signal tasks-per-node test-only
+    time-min wait wrap
+"""
+
+
 class Slurm(Queue):
     """Slurm, used through its client commands.
 
@@ -68,30 +75,7 @@ class Slurm(Queue):
     submits = ("sbatch", "--parsable")
     cancels = ("scancel", "--quiet")
     directive = "SBATCH"
-    reserved = (
-        "array",
-        "clusters",
-        "comment",
-        "cpus-per-gpu",
-        "dependency",
-        "error",
-        "exclusive",
-        "input",
-        "mem",
-        "mem-per-cpu",
-        "mem-per-gpu",
-        "no-requeue",
-        "ntasks-per-core",
-        "ntasks-per-gpu",
-        "ntasks-per-socket",
-        "oversubscribe",
-        "signal",
-        "tasks-per-node",
-        "test-only",
-        "time-min",
-        "wait",
-        "wrap",
-    )
+    reserved = tuple(_RESERVED.split())
     job_variable = "SLURM_JOB_ID"
     nodes_variable = "SLURM_JOB_NODELIST"
     job_form = re.compile(r"(\d+)(?:;.*)?")

@@ -129,7 +129,6 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
         ("[container]\nruntime = 'apptainer'", ("container.image", "line 2")),
         ("[container]\nimage = 'x'\nruntime = 'docker'", ("'singularity'", "here.toml")),
         ("environment = 'a'\ncontainer = 'b'", ("an environment or a container", "here.toml")),
-        ("launcher = 'horovodrun'", ("start Horovod's processes", "line 2")),
         ("gpus_per_node = -1", ("greater than or equal to 0", "line 2")),
         ("partition = ", ("valid TOML", "line 2")),
     ],

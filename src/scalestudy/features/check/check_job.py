@@ -141,5 +141,5 @@ def _state(job: str) -> tuple[str, bool]:
     )
     if view.waiting:
         words += f", {SLURM.queue.waiting_reason(view.reason)}"
-        words += f", expected {view.start.replace('T', ' ')}" if view.start and not view.held else ""
+        words += f", expected {view.start.replace('T', ' ')}" if view.start else ""
     return words + (f" on {view.nodes}" if view.nodes else ""), not view.live

@@ -63,37 +63,12 @@ def directive(option: str) -> str:
     return f'{name}="{escaped}"'
 
 
-PASSED = (
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "PYTHON",
-    "VIRTUAL_ENV",
-    "TMPDIR",
-    "NCCL_",
-    "UCX_",
-    "UCC_",
-    "FI_",
-    "PSM2_",
-    "PSM3_",
-    "HCOLL_",
-    "SHARP_",
-    "MLX5_",
-    "GLOO_",
-    "RCCL_",
-    "KERAS_",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "CUDA_CACHE_",
-    "MKL_",
-    "OPENBLAS_",
-    "KMP_",
-    "HOROVOD_",
-    "OMP_",
-    "TF_",
-    "XLA_",
-    "SCALESTUDY_",
-)
+_PASSED = """
+    PATH LD_LIBRARY_PATH LD_PRELOAD PYTHON VIRTUAL_ENV TMPDIR NCCL_ UCX_ UCC_ FI_ PSM2_ PSM3_ HCOLL_ SHARP_
+    MLX5_ GLOO_ RCCL_ KERAS_ CUDA_HOME CUDA_PATH CUDA_CACHE_ MKL_ OPENBLAS_ KMP_ HOROVOD_ OMP_ TF_ XLA_
+    SCALESTUDY_
+"""
+PASSED = tuple(_PASSED.split())
 """Prefixes of the variables that mpirun exports to other nodes, besides those of the site and of its modules.
 CUDA_VISIBLE_DEVICES differs between nodes and is not exported."""
 

@@ -30,8 +30,6 @@ WAITING = {
     "POWER_UP_NODE",
 }
 """States of a job that is not over and does not run."""
-HELD = {"REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
-"""Waiting states that last until somebody releases the job."""
 RUNNING = {
     "RUNNING",
     "COMPLETING",
@@ -83,11 +81,6 @@ class JobView(Record):
     def unseen(self) -> bool:
         """Whether the job ended because its node could not open its output: it does not see that folder."""
         return self.signal == UNSEEN
-
-    @property
-    def held(self) -> bool:
-        """Whether somebody must release it before it can start."""
-        return self.state in HELD or (self.waiting and self.reason.startswith("JobHeld"))
 
     @property
     def live(self) -> bool:

@@ -194,8 +194,6 @@ class Site(StrictModel):
     def _is_words(cls, text: str) -> str:
         if not text.strip() or not _LAUNCHER.fullmatch(text):
             raise ValueError("plain words and $VARIABLES, without shell commands,")
-        if text == "horovodrun":
-            raise ValueError('"srun" or "mpirun", which start Horovod\'s processes as well,')
         return text
 
     @field_validator("directives")

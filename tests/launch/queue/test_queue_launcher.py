@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.launch.launcher import Options, Overview, PointStatus
+from scalestudy.launch.queue.queue_launcher import (
+    Submission,
+    goes_on,
+    next_submission,
+    next_submissions,
+    submit,
+)
 from scalestudy.launch.queue.scheduler import (
     MARK,
     UNKNOWN,
     QueueRefused,
     QueueUnreachable,
     read_mark,
-)
-from scalestudy.launch.queue.submission import (
-    Submission,
-    goes_on,
-    next_submission,
-    next_submissions,
-    submit,
 )
 from scalestudy.launch.slurm import SLURM
 from scalestudy.store.records import Failure, JobRecord
