@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_nvml import NO_PERMISSION, Card, cards
+from fake_nvml import NO_PERMISSION, cards
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
 from scalestudy.cluster.worker_environment import own_gpus
@@ -58,23 +58,6 @@ def test_fewer_gpus_on_the_node_than_tasks_are_refused(nvml):
     nvml(*cards(2))
     with pytest.raises(UserError, match="1 visible, 1 granted on the node"):
         dealt(CAPTURED["--gres=gpu:1"][1])
-
-
-@pytest.mark.parametrize("options", ["--gpu-bind=single:2", "--gpu-bind=map_gpu:1"])
-def test_what_two_tasks_share_looks_like_their_own_to_each(nvml, options):
-    """Training refuses it once the tasks have met: tests/training/test_device_setup.py."""
-    nvml(*cards(2))
-    one, other = (dealt(task) for task in CAPTURED[options][:2])
-    assert one == other
-
-
-@pytest.mark.parametrize(("local", "own"), [(0, "GPU-a"), (1, "GPU-c")])
-def test_of_several_gpus_that_are_its_own_a_process_takes_the_first(nvml, local, own):
-    nvml(*(Card(uuid=f"GPU-{name}") for name in "abcd"))
-    environment = {"CUDA_VISIBLE_DEVICES": ("0,1", "2,3")[local]}
-    gpus = visible_gpus(environment)
-    place = Placement(local, 2, local, 2, 0, ("n", "n"), "slurm", gpus=4)
-    assert own_gpus(environment, gpus, local_rank=place.gpu_place(len(gpus))) == [own]
 
 
 @pytest.mark.parametrize(("source", "passes"), [("pbs", True), ("openmpi", True), ("torchrun", False)])

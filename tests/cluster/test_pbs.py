@@ -96,8 +96,6 @@ def test_open_mpi_in_a_job_of_pbs_knows_its_hosts():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"PALS_RANKID": "3"}, "PMI_RANK=2, PALS_RANKID=3"),
-        ({"PALS_LOCAL_RANKID": "1"}, "PMI_LOCAL_RANK=0, PALS_LOCAL_RANKID=1"),
         ({"PMI_SIZE": "x"}, "PMI_SIZE"),
         ({"SCALESTUDY_NODES": ""}, "of the nodes none"),
         ({"SCALESTUDY_NODES": "x1,x2"}, f"on {HERE}, of the nodes x1, x2"),

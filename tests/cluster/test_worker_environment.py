@@ -13,7 +13,6 @@ from fake_nvml import Card, cards
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.worker_environment import (
     assigned_gpus,
-    assignment,
     device_of,
     keeps_own_log,
     own_cores,
@@ -53,10 +52,6 @@ def test_elsewhere_a_stale_tf_config_goes_and_proxies_stay(strategy):
     assert found.unset == ["TF_CONFIG"] and "TF_CONFIG" not in found.values
 
 
-def test_nothing_is_unset_that_is_not_set():
-    assert changes(parent={}).unset == changes("horovod", parent={}).unset == []
-
-
 def test_without_hosts_and_a_port_they_cannot_meet():
     with pytest.raises(UserError, match="the host and the port of every worker"):
         changes(placement=Placement(0, 1, 0, 1, 0, ("",), "openmpi"))
@@ -85,10 +80,6 @@ def test_on_gpus_its_own_are_seen_and_their_memory_grows():
     assert (values["TF_FORCE_GPU_ALLOW_GROWTH"], values["TF_GPU_THREAD_MODE"]) == ("true", "gpu_private")
 
 
-def test_a_process_that_asks_what_there_is_sees_what_its_parent_does():
-    assert "CUDA_VISIBLE_DEVICES" not in changes(gpus=None).values
-
-
 def test_messages_are_the_users_choice():
     def level(**more):
         return process_environment(more.pop("parent", {}), ENGINE, gpus=(), **more).values[
@@ -112,10 +103,6 @@ KNOWN = [Gpu(index, uuid, "H100") for index, uuid in enumerate(["GPU-a", "GPU-b"
 def test_a_process_takes_its_own_gpu_or_all_that_its_workers_need(known, own, all_of_them):
     assert own_gpus({}, known, local_rank=1) == own
     assert own_gpus({}, known, local_rank=0, devices=2) == all_of_them
-
-
-def test_one_that_the_launcher_has_chosen_is_taken():
-    assert own_gpus({"CUDA_VISIBLE_DEVICES": "3"}, [], local_rank=1) == ["3"]
 
 
 @pytest.fixture
@@ -171,21 +158,20 @@ def placement(local_rank: int, local_size: int) -> Placement:
     return Placement(local_rank, local_size, local_rank, local_size, 0, ("n1",) * local_size, "slurm")
 
 
-@pytest.mark.parametrize(("local_rank", "cores"), [(0, [0, 1]), (1, [4, 5]), (2, [6, 7])])
-def test_of_shared_cores_each_process_takes_its_share(local_rank, cores):
-    assert own_cores([7, 6, 5, 4, 1, 0], 2, placement(local_rank, 3)) == cores
-
-
-def test_cores_that_fit_are_kept():
-    assert own_cores([2, 3], 2, placement(1, 2)) is None
-
-
-def test_too_few_cores_for_all_local_processes_are_shared_by_all():
-    assert own_cores([0, 1, 2], 2, placement(1, 2)) is None
-
-
-def test_a_process_alone_on_a_large_node_stays_on_what_its_workers_were_promised():
-    assert own_cores(range(48), 4, placement(0, 1)) == [0, 1, 2, 3]
+@pytest.mark.parametrize(
+    ("granted", "need", "place", "own"),
+    [
+        *(
+            ([7, 6, 5, 4, 1, 0], 2, (rank, 3), own)  # its share of shared cores
+            for rank, own in enumerate(([0, 1], [4, 5], [6, 7]))
+        ),
+        ([2, 3], 2, (1, 2), None),  # cores that fit are kept
+        ([0, 1, 2], 2, (1, 2), None),  # too few for all processes are shared by all
+        (range(48), 4, (0, 1), [0, 1, 2, 3]),  # alone on a large node, what its workers were promised
+    ],
+)
+def test_a_process_takes_its_share_of_the_granted_cores(granted, need, place, own):
+    assert own_cores(granted, need, placement(*place)) == own
 
 
 @given(st.sets(st.integers(0, 255), min_size=1), st.integers(1, 16), st.integers(1, 16))
@@ -223,11 +209,6 @@ def test_a_promise_is_a_number_or_names(value, expected):
 def test_anything_else_is_refused(value):
     with pytest.raises(UserError, match="SCALESTUDY_GPUS"):
         assigned_gpus({"SCALESTUDY_GPUS": value})
-
-
-def test_what_is_promised_is_read_as_it_was_written():
-    assert assigned_gpus(assignment(["GPU-a0", "GPU-b1"])) == ("GPU-a0", "GPU-b1")
-    assert assignment([]) == {}
 
 
 @pytest.mark.parametrize(

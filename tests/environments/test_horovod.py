@@ -136,14 +136,6 @@ def test_a_change_that_does_not_fit_the_source_ends_the_build():
         changed("a\n", "^b$", "c", 1, "file")
 
 
-def test_streams_are_asked_for_their_handle_and_not_through_a_function_that_nothing_exports():
-    _, pattern, new, times = next(each for each in load("patch").EVERYWHERE if each[3] > 1)
-    source = "auto stream = stream_executor::gpu::AsGpuStreamValue(\n    context->stream());"
-    assert load("patch").changed(source * times, pattern, new, times, "") == times * (
-        "auto stream = static_cast<GpuStreamHandle>(context->stream()->platform_specific_handle().stream);"
-    )
-
-
 SOURCE = """#include "cuda_kernels.h"
 namespace horovod {
 __global__ void copy_k(BatchedD2DParams params) {
@@ -171,23 +163,6 @@ def test_what_runs_on_the_host_is_cut_off_the_kernels():
     assert "<<<" not in text and "#include" not in text and "void f" not in text
     with pytest.raises(SystemExit, match="with 3 functions; received 2"):
         kernels.device_part(SOURCE.replace("void OneCudaImpl", "int OneCudaImpl"), HEADER)
-
-
-def test_the_host_part_counts_the_kernels_in_their_order():
-    names = load("kernels").NAMES
-    launch = (ENVIRONMENTS / "horovod" / "launch.cc").read_text()
-    assert "enum Kernel { COPY, SCALE_HALF2, SCALE, SCALED_COPY = SCALE + 7 };" in launch
-    assert [name.partition("<")[0] for name in names] == [
-        "batched_memcpy_k",
-        "scale_buffer_half2_k",
-        *["scale_buffer_k"] * 7,
-        *["batched_scaled_memcpy_k"] * 7,
-    ]
-    types = ["UINT8", "INT8", "INT32", "INT64", "FLOAT16", "FLOAT32", "FLOAT64"]
-    for place, (each, name) in enumerate(zip(types, names[2:9], strict=True)):
-        assert f"case HOROVOD_{each}: return run({place}, " in launch
-        width = {"FLOAT16": "__half", "FLOAT32": "float", "FLOAT64": "double"}.get(each, f"{each.lower()}_t")
-        assert name.startswith(f"scale_buffer_k<{width}, ")
 
 
 def test_the_images_stand_with_their_capability_and_the_names_of_the_kernels():

@@ -3,22 +3,16 @@
 import os
 import subprocess
 import sys
-import threading
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.hardware import cores
-from scalestudy.hardware.cores import core_by_core, core_use, granted, shares, used_by_others
+from scalestudy.hardware.cores import core_by_core, granted, share_of_others, shares, use_by_others
 from trees import write
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no processes")
-
-
-def test_what_is_granted_is_what_the_kernel_says():
-    assert cores.granted() == sorted(os.sched_getaffinity(0))
 
 
 def test_within_only_these_cores_are_granted_and_afterwards_all_as_before():
@@ -33,24 +27,6 @@ def test_no_cores_named_means_all_that_are_granted():
     before = cores.granted()
     with cores.only_on([]):
         assert cores.granted() == before
-
-
-def test_staying_on_cores_belongs_to_the_calling_thread():
-    before, seen = cores.granted(), []
-
-    def stay():
-        cores.stay_on(before[-1:])
-        seen.append(cores.granted())
-
-    thread = threading.Thread(target=stay)
-    thread.start()
-    thread.join()
-    assert seen == [before[-1:]] and cores.granted() == before
-
-
-def test_a_core_that_is_not_there_is_refused():
-    with pytest.raises(OSError, match="Invalid argument"):
-        cores.stay_on([99999])
 
 
 def test_each_gpu_of_a_node_has_whole_cores_of_its_own_numa_node(tmp_path):
@@ -116,15 +92,8 @@ def set_busy(monkeypatch):
 
 def test_what_own_children_used_counts_as_theirs(set_busy):
     set_busy(0.0)
-    before, start = core_use(granted()), os.times()
+    before, start = use_by_others(granted()), os.times()
     subprocess.run([sys.executable, "-c", COMPUTE], check=True)
     end = os.times()
     set_busy(end.children_user + end.children_system - start.children_user - start.children_system)
-    assert used_by_others(before, granted()) == pytest.approx(0, abs=1e-9)
-
-
-def test_busy_time_of_a_core_grows_while_it_computes():
-    before, start = cores._busy(granted()), time.process_time()
-    while time.process_time() < start + 0.3:
-        pass
-    assert cores._busy(granted()) - before >= 0.2
+    assert share_of_others(before, granted()) == pytest.approx(0, abs=1e-9)

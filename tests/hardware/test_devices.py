@@ -1,11 +1,8 @@
 """GPUs by UUID from a driver's answers, their share of processes, and their load; no GPU is needed."""
 
-import sys
-
 import pytest
 
-from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, UNKNOWN, Card, cards, mixed
-from scalestudy.hardware import devices
+from fake_nvml import GIB, GPU_IS_LOST, NO_PERMISSION, NOT_SUPPORTED, Card, cards, mixed
 from scalestudy.hardware.devices import (
     Gpu,
     GpuLoad,
@@ -13,9 +10,7 @@ from scalestudy.hardware.devices import (
     dealt,
     driver_version,
     lowest_capability,
-    named,
     read_gpus,
-    set_bits,
     showing,
     visible_gpus,
     visible_uuids,
@@ -44,13 +39,6 @@ def test_without_a_driver_there_are_no_gpus(nvml):
     assert visible_gpus({}) == visible_gpus({"CUDA_VISIBLE_DEVICES": "0"}) == []
 
 
-def test_without_its_library_pynvml_says_so_and_there_are_no_gpus(monkeypatch):
-    """The real pynvml, which reports that its library is missing."""
-    real = sys.modules.get("pynvml") or __import__("pynvml")
-    monkeypatch.setattr(real, "nvmlInit", lambda: (_ for _ in ()).throw(real.NVMLError_LibraryNotFound()))
-    assert read_gpus() == []
-
-
 def test_what_nvml_does_not_say_of_a_card_is_left_open(nvml):
     silent = ("Name", "MemoryInfo", "CudaComputeCapability", "CpuAffinity", "MigMode")
     nvml(Card(uuid="GPU-aa", fails={f"nvmlDeviceGet{each}": NOT_SUPPORTED for each in silent}))
@@ -76,13 +64,6 @@ def test_a_lost_gpu_keeps_its_number_and_the_others_are_there(nvml, function):
     assert visible_uuids({}) == ["GPU-a0", "GPU-c2"]
     assert visible_uuids(visible("2,0")) == ["GPU-c2", "GPU-a0"]
     assert visible_uuids(visible("0,1,2")) == ["GPU-a0"]  # CUDA stops at the first name without a GPU
-
-
-def test_a_gpu_without_a_uuid_is_counted_all_the_same(nvml):
-    only = Card(uuid="", fails={"nvmlDeviceGetUUID": UNKNOWN})
-    nvml(only)
-    assert [gpu.uuid for gpu in visible_gpus({})] == [""]
-    assert visible_uuids({}) == []
 
 
 @pytest.mark.parametrize(
@@ -141,15 +122,6 @@ def test_a_gpu_that_is_divided_into_nothing_cannot_be_used(nvml):
     assert visible_uuids(visible("0,1")) == []
 
 
-@pytest.mark.parametrize(("names", "count"), [(None, 3), ("1,2", 2), ("", 0), ("-1", 0), ("0,9", 1)])
-def test_gpus_are_counted_as_they_may_be_used(nvml, monkeypatch, names, count):
-    nvml(*cards(3))
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    for name, value in visible(names).items():
-        monkeypatch.setenv(name, value)
-    assert devices.gpus.__wrapped__() == count
-
-
 def test_the_lowest_capability_is_that_of_the_visible_gpus_that_say_theirs(nvml, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
     silent = Card(uuid="GPU-s", fails={"nvmlDeviceGetCudaComputeCapability": NOT_SUPPORTED})
@@ -159,11 +131,6 @@ def test_the_lowest_capability_is_that_of_the_visible_gpus_that_say_theirs(nvml,
     assert lowest_capability() is None
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert lowest_capability() == (7, 0)
-
-
-def test_bits_of_several_words_count_on():
-    assert set_bits([0b101, 0, 1]) == (0, 2, 128)
-    assert set_bits([]) == ()
 
 
 def gpus(*uuids):
@@ -200,10 +167,6 @@ def test_a_process_on_cpus_sees_no_gpu_and_numbers_mean_what_nvml_counts():
     assert showing(["1", "0"]) == {"CUDA_VISIBLE_DEVICES": "1,0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
-def test_nothing_set_is_not_the_same_as_no_names():
-    assert named({}) is None and named(visible("")) == [""] and named(visible("a, b")) == ["a", "b"]
-
-
 def test_a_gpu_tells_how_busy_it_is_how_full_and_what_it_draws(nvml):
     (card,) = cards(1, busy=70, used=3 * GIB, power=250_500, energy=1_234_567)
     nvml(card)
@@ -231,17 +194,3 @@ def test_a_device_that_is_lost_later_goes_blank_and_the_others_go_on(nvml):
 def test_without_a_driver_or_names_there_is_nothing_to_tell(nvml):
     nvml(driver=None)
     assert GpuLoad(["GPU-a0"]).look() == [Load()] and GpuLoad([]).look() == []
-
-
-def test_a_handle_is_taken_once(nvml):
-    fake = nvml(*cards(1))
-    load = GpuLoad(["GPU-a0"])
-    load.look()
-    fake.asked.clear()
-    load.look()
-    assert [name for name, _ in fake.asked] == [
-        "nvmlDeviceGetUtilizationRates",
-        "nvmlDeviceGetMemoryInfo",
-        "nvmlDeviceGetPowerUsage",
-        "nvmlDeviceGetTotalEnergyConsumption",
-    ]

@@ -4,7 +4,6 @@ import pytest
 
 from fake_nvml import NO_PERMISSION, Card, cards
 from scalestudy.engines.tensorflow.installation import explain
-from scalestudy.hardware.devices import driver_cuda
 from scalestudy.hardware.no_gpus import Build, why_not_listed, why_unseen
 
 CUDA = Build("TensorFlow 2.21.0", "12.5.1")
@@ -79,13 +78,6 @@ def test_a_gpu_that_tensorflow_finds_too_small_is_not_mended_by_an_installation(
     reason = why_not_listed(CUDA, explain([small]))
     assert "GT 1030" in reason.words and "minimum required count" in reason.words
     assert "CUDA_VISIBLE_DEVICES" in reason.action and "nstall" not in reason.action
-
-
-def test_the_driver_tells_the_newest_cuda_that_it_serves(nvml):
-    nvml(cuda=12040)
-    assert driver_cuda() == (12, 4)
-    nvml(driver=None)
-    assert driver_cuda() is None
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,7 @@
 """Real processes in which ranks hang: the run ends and names the first rank and its position."""
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -18,7 +14,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.launch import local as launcher
 from scalestudy.measure import hang_detection
-from scalestudy.measure.hang_detection import EXIT_CODE, HangDetector
+from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import modules
 
@@ -75,31 +71,6 @@ def test_a_rank_that_is_stopped_is_named_by_the_others_and_ended(ended):
     assert "its process is stopped, or its node is gone" in failure.reason
     assert " in work\n" in log(run, 0)
     assert "most recent call first" not in log(run, 1)  # a stopped process cannot write it
-
-
-@pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed (`make test-tools`)")
-def test_under_mpirun_a_stopped_rank_is_named_and_ended_too(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(SUPPORT), prepend=":")
-    monkeypatch.setenv("PLAN", json.dumps({"rank": 1, "step": 3, "does": "stop"}))
-    text = TEXT.format(PROGRESS_TIMEOUT, "horovod", 2)
-    study = parse_study(text, Path("study.toml"))
-    (point,) = expand(study, gpus=0, cores=8)
-    run = StudyFolder.create_or_open(tmp_path / "results", study, [point], text).new_run(point)
-    as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    start = ["mpirun", "-n", "2", "--oversubscribe", *as_root, "-x", "PLAN", "-x", "PYTHONPATH"]
-    worker = [sys.executable, "-m", "silent_worker", str(run.path)]
-    ended = subprocess.run([*start, *worker], capture_output=True, text=True, timeout=600, check=False)
-    assert ended.returncode == EXIT_CODE
-    silence = run.hang()
-    assert (silence.rank, silence.lives) == (1, False)
-    left = [psutil.Process(sign.pid) for sign in run.signs() if psutil.pid_exists(sign.pid)]
-    assert not psutil.wait_procs(left, timeout=300)[1]
-
-
-def test_a_rank_whose_interpreter_is_held_still_writes_its_stacks(ended):
-    failure, run = ended("horovod", 2, rank=1, step=3, does="hold")
-    assert failure.rank == 1
-    assert " in hang\n" in log(run, 1)
 
 
 @pytest.mark.parametrize("does", ["stop", "hold"])

@@ -6,7 +6,7 @@ import pytest
 
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
-from scalestudy.launch.host_connection import HostFacts, HostGpu
+from scalestudy.launch.host_connection import HostFacts
 from scalestudy.launch.hosts import Hosts, Listed, listed, shares
 from scalestudy.util.errors import UserError
 
@@ -37,7 +37,7 @@ def test_the_first_hosts_that_suffice_get_balanced_shares(slots, processes, one_
 
 def hosts(*gpus: int, slots: int | None = None) -> Hosts:
     facts = [
-        HostFacts(host=f"h{index}", version="1", cores=8, gpus=(HostGpu(name="A"),) * count)
+        HostFacts(host=f"h{index}", version="1", cores=8, gpus=(None,) * count)
         for index, count in enumerate(gpus)
     ]
     return Hosts(tuple(Listed(fact.host, slots) for fact in facts), tuple(facts))

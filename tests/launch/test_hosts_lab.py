@@ -4,7 +4,6 @@ import json
 import shutil
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -136,12 +135,3 @@ def test_files_that_a_host_does_not_see_are_named_with_it(lab):
     assert failed == [("folders", "lab2")]
     said = ended(lab.scalestudy("run", "hidden/study.toml", "--no-report"))
     assert "lab2" in said and said.endswith("exit code 1"), said
-
-
-def test_the_lab_is_gone_with_its_files() -> None:
-    if reason := missing():
-        pytest.skip(reason)
-    with Lab() as made:
-        folder: Path = made.folder
-        assert folder.is_dir()
-    assert not folder.exists()

@@ -23,7 +23,7 @@ from scalestudy.engines.tensorflow import installation
 from scalestudy.hardware import cores, devices, no_gpus
 from scalestudy.launch import reserve
 from scalestudy.launch.environments import refuse_missing_software
-from scalestudy.launch.launcher import Moved, Note, Options, Overview, PointStatus, Step, UnrecordedFailure
+from scalestudy.launch.launcher import Moved, Note, Options, Step, UnrecordedFailure
 from scalestudy.launch.local import LOCAL, STOPPED_BY, interrupted_run, points_here
 from scalestudy.launch.study_status import study_status
 from scalestudy.launch.worker_processes import Command
@@ -70,11 +70,6 @@ def test_gpus_whose_driver_does_not_answer_are_refused_unless_cpus_are_asked_for
 def test_where_there_are_some_they_are_taken(nvml):
     nvml(*cards(1))
     assert points('device = "gpu"')[0].launch.device == "gpu"
-
-
-def test_on_cpus_none_is_needed(nvml):
-    nvml(driver=None)
-    assert points() and points('device = "cpu"')
 
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
@@ -272,15 +267,6 @@ def test_a_folder_removed_under_a_run_ends_it_and_the_next_point_has_its_turn(fo
         assert study_status(folder).of("native-w1-s1").reason == "rank 0 ended with exit code 3"
 
 
-def test_an_interrupt_stays_one_where_it_cannot_be_written_down(folder, workers):
-    workers(SLEEPS)
-    steps, _, pid = begun(folder)
-    shutil.rmtree(folder.path)
-    with pytest.raises(KeyboardInterrupt):
-        steps.throw(KeyboardInterrupt())
-    assert not psutil.pid_exists(pid)
-
-
 def test_a_worker_that_cannot_be_started_is_the_end_of_its_point_alone(folder, monkeypatch):
     def command(run, rank, size, port, cpus, environment) -> Command:
         return Command(["/no/such/python"], {}, (), run.log(rank), run.path)
@@ -326,14 +312,6 @@ def test_a_gpus_worker_has_its_share_of_the_cores_unless_the_study_says_otherwis
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     devices.gpus.cache_clear()
     assert cpus("[sweep]\nseed = 0\nworkers = [1, 2]") == [2, 2]  # the cores of hidden GPUs are not used
-
-
-def test_a_dry_run_tells_the_cores_of_a_worker(gpus, tmp_path):
-    (point,) = points_of("[sweep]\nseed = 0\nworkers = 4")
-    study = parse_study('task = "cnn"', Path("study.toml"))
-    overview = Overview([PointStatus(point, "not started")])
-    told = LOCAL.dry_run(tmp_path, study, {point.name: point}, overview, Options())
-    assert "2 cores per worker" in str(next(told))
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,10 @@ from scalestudy.launch.local import (
     gone,
     interrupted_run,
     unable,
-    what_is_kept,
     write_down,
 )
 from scalestudy.launch.study_status import study_status
-from scalestudy.store.records import Cause, EpochRecord, Failure, Hang, Sign
+from scalestudy.store.records import Cause, Failure, Hang, Sign
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 
@@ -97,22 +96,6 @@ def test_without_a_checkpoint_it_starts_anew(folder, point):
     assert interrupted_run(folder, point) is None
     folder.new_run(point).write_failure(by_the_user())
     assert interrupted_run(folder, point) is None
-
-
-def test_what_is_kept_of_earlier_epochs_is_said(folder, point):
-    run, fresh = folder.new_run(point), folder.new_run(point)
-    assert list(what_is_kept(point, [run], fresh)) == []
-    for number in (1, 2):
-        run.append_epoch(
-            EpochRecord(
-                epoch=number, steps=1, samples=1, train_seconds=1.0, elapsed_training_seconds=float(number)
-            )
-        )
-    (said,) = what_is_kept(point, [run], fresh)
-    assert "begins again: 2 epochs of run-1 left no checkpoint" in said
-    run.checkpoint.touch()
-    (said,) = what_is_kept(point, [run], run)
-    assert "goes on from its checkpoint" in said
 
 
 @pytest.mark.parametrize(

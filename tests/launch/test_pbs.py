@@ -1,8 +1,6 @@
 """The commands of PBS, with answers in the form of its Reference Guide; PBS itself is not used."""
 
-import contextlib
 import json
-import shutil
 import subprocess
 import sys
 import time
@@ -10,11 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scalestudy.config.parse import parse_study
-from scalestudy.launch.launcher import Options, Submitted, launcher, launcher_of
+from scalestudy.launch.launcher import Options, Submitted, launcher_of
 from scalestudy.launch.pbs import PBS, job_view, parse_qstat
 from scalestudy.launch.queue import scheduler
 from scalestudy.launch.queue.job_script import render
@@ -51,11 +47,6 @@ def study(tmp_path: Path) -> StudyFolder:
     parsed = parse_study(TEXT, tmp_path / "study.toml")
     points = launcher_of(parsed).points(parsed, Options(base=tmp_path))
     return StudyFolder.create_or_open(tmp_path / "results", parsed, points, TEXT)
-
-
-def test_it_is_found_by_its_name():
-    assert launcher("pbs") is PBS
-    assert PBS.detached
 
 
 def test_points_are_submitted_in_their_order(study, tmp_path, programs):
@@ -284,15 +275,6 @@ def test_the_id_of_a_job_is_found_whatever_is_printed_around_it(programs, tmp_pa
         QUEUE.submit(tmp_path / "job.sh")
 
 
-@given(st.text())
-def test_any_text_is_read_or_refused(text):
-    with contextlib.suppress(ValueError):
-        parse_qstat(text)
-
-
-RUN = Path('/studies/s/points/it\'s "$HOME" `x`\n\\/run-1')
-
-
 def script(made: JobScript) -> str:
     return render(made, PBS.queue)
 
@@ -330,13 +312,6 @@ def test_a_job_asks_for_what_its_layout_says():
         "-A me",
         "-l filesystems=home:eagle",
     ]
-
-
-@pytest.mark.parametrize(
-    ("memory", "asked"), [("180G", "180gb"), ("500M", "500mb"), ("4096", "4096mb"), ("2TB", "2tb")]
-)
-def test_memory_is_asked_for_in_the_form_of_pbs(memory, asked):
-    assert f":mem={asked}" in script(job("single", 1, site(memory_per_node=memory)))
 
 
 def test_a_sites_own_request_for_gpus_stands_in_the_chunk():
@@ -385,26 +360,6 @@ def test_all_ranks_are_told_the_nodes_of_the_job_each_once_in_order(tmp_path):
         check=True,
     )
     assert done.stdout == "n2,n1\n"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("shellcheck") is None, reason="no shellcheck")
-def test_a_linter_finds_nothing(tmp_path):
-    for starts in ("srun", "hydra", "mpirun", "$MPIEXEC $FLAGS"):
-        for strategy, workers in (("single", 1), ("multiworker", 8), ("horovod", 8)):
-            on = site(
-                cpus_per_node=4,
-                gpus_per_node=4,
-                modules=("cuda",),
-                scratch="$SCRATCH/x",
-                launcher=starts,
-                env={"http_proxy": "http://p:1"},
-            )
-            text = script(job(strategy, workers, on, RUN))
-            (tmp_path / f"{starts[:4]}-{strategy}.sh").write_text(text)
-    files = list(tmp_path.iterdir())
-    done = subprocess.run(["shellcheck", "-s", "bash", *files], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
 
 
 SOURCE = Path(__file__).parents[2] / "src"

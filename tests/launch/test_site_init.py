@@ -69,10 +69,6 @@ def test_the_written_file_is_right_as_it_is(sinfo, tmp_path):
     assert site == Site(**({"name": "here", "cpus_per_node": 1} | values(sinfo)))
 
 
-def test_a_slurm_that_tells_nothing_leaves_a_gap_that_is_named():
-    assert "Slurm did not answer: write the cores of a node here.\ncpus_per_node = 1" in site_template({})
-
-
 @pytest.mark.parametrize("sinfo", ["", LARGE])
 def test_uncommented_it_is_still_read(sinfo, tmp_path):
     text = site_template(values(sinfo))

@@ -1,6 +1,5 @@
 """For any site profile, a job script has exactly the intended directives."""
 
-import string
 import subprocess
 import time
 from dataclasses import replace
@@ -15,15 +14,12 @@ from directives import options
 from scalestudy.launch.queue import scheduler
 from scalestudy.launch.queue.job_script import job_name
 from scalestudy.launch.queue.scheduler import (
-    ENDED,
-    RUNNING,
-    WAITING,
     JobView,
     QueueAbsent,
     QueueRefused,
     QueueUnreachable,
 )
-from scalestudy.launch.queue.site_profile import Container, memory_bytes
+from scalestudy.launch.queue.site_profile import Container
 from scalestudy.launch.slurm import (
     SLURM,
     parse_sacct,
@@ -215,29 +211,6 @@ def test_the_id_is_found_whatever_a_site_prints_around_it(programs, tmp_path, pr
         SLURM.queue.submit(tmp_path / "job.sh")
 
 
-WORD = st.text(string.ascii_letters + string.digits + "[],-_() :", max_size=20)
-
-
-@given(st.text())
-def test_any_text_is_parsed_without_an_error(text: str) -> None:
-    for parse in (parse_squeue, parse_sacct):
-        assert all(job == view.job for job, view in parse(text).items())
-
-
-@given(
-    st.dictionaries(
-        st.from_regex(r"\A[1-9][0-9]{0,6}\Z"),
-        st.tuples(st.sampled_from(sorted(WAITING | RUNNING | ENDED)), WORD, WORD),
-    )
-)
-def test_every_job_of_squeue_comes_back(jobs) -> None:
-    text = "".join(f"{job}|{state}|{nodes}|N/A|{reason}\n" for job, (state, nodes, reason) in jobs.items())
-    views = parse_squeue(text)
-    assert {job: view.state for job, view in views.items()} == {
-        job: state for job, (state, _, _) in jobs.items()
-    }
-
-
 COMPUTED_HERE = [
     "--job-name=s-p",
     "--output=/studies/s/jobs/p.out",
@@ -277,29 +250,6 @@ def test_the_directives_are_those_meant_and_no_others(named, reservation):
     ]
     done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@settings(deadline=None, max_examples=200)
-@given(
-    TEXTS
-    | st.tuples(st.sampled_from(("--", "-")), st.text("abcdegimnoprstuxyJNtGaH -=0,"), TEXTS).map("".join)
-)
-@example("--exclude=a --array=0-9")
-@example("--hint nomultithread --array=1")
-@example("-Ha0-9")
-@example("-J x")
-@example("--nic\u0000e")
-def test_a_directive_is_one_option_that_none_of_ours_is_changed_by_or_it_is_refused(text):
-    try:
-        on = site(gpus_per_node=4, directives=(text,))
-        script = job_script(job("horovod", 2, on))
-    except (ValidationError, UserError):
-        return
-    found = options(script)
-    computed = [*COMPUTED_HERE, f"--comment={MARK}"]
-    names = {option.partition("=")[0] for option in (*computed, "--array", "--dependency")}
-    assert found[:-1] == computed or text in found == computed
-    assert found == computed or found[-1].partition("=")[0] not in names
 
 
 @pytest.mark.parametrize(
@@ -436,17 +386,3 @@ def test_each_kind_of_node_is_read():
 @given(st.text())
 def test_no_text_upsets_the_parser(text):
     parse_sinfo(text), partition_seconds(text)
-
-
-@given(st.integers(1, 10**7))
-def test_times_are_read_as_they_are_written(total):
-    minutes, secs = divmod(total, 60)
-    hours, minutes = divmod(minutes, 60)
-    days, rest = divmod(hours, 24)
-    assert partition_seconds(f"{days}-{rest:02}:{minutes:02}:{secs:02}") == total
-    assert partition_seconds(f"{hours}:{minutes:02}:{secs:02}") == total
-
-
-@pytest.mark.parametrize(("text", "size"), [("180G", 180 * 2**30), ("500", 500 * 2**20), ("1.5T", 3 * 2**39)])
-def test_memory_is_read_in_slurms_units(text, size):
-    assert memory_bytes(text) == size

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalestudy.launch.launcher import launcher, queues
 from scalestudy.launch.queue.queue_launcher import Submission, next_submission
 from scalestudy.launch.queue.scheduler import ENDED, RUNNING, UNKNOWN, WAITING, JobView, QueueUnreachable
 from scalestudy.launch.slurm import SLURM
@@ -29,7 +28,6 @@ from scalestudy.store.records import Failure, JobRecord, Progress
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import RunFiles
 from scalestudy.store.study_folder import StudyFolder
-from scalestudy.util.errors import UserError
 
 FAILURE = Failure(rank=0, exit_code=1, reason="it failed")
 
@@ -77,26 +75,11 @@ def test_what_a_queue_hides_of_another_users_job_is_never_written_down(
         colleague.setattr("os.geteuid", lambda: (run.path / "job.json").stat().st_uid + 1)
         assert study_status(folder, must=True).of("native-w1-s0").state == "queued"
         run.write_job(JobRecord(job="", submission="1" * 16, submitted=1, site="here", script="x.sh"))
-        colleague.setattr(type(SLURM.queue), "marked", lambda self: [])
+        colleague.setattr(type(SLURM.queue), "marked", lambda self: {})
         assert study_status(folder, must=True).of("native-w1-s0").state == "queued"
     assert run.failure() is None
     run.write_job(JobRecord(job="7", submitted=time.time(), site="here", script="x.sh"))
     assert study_status(folder, must=True).of("native-w1-s0").state == "failed"
-
-
-def test_a_job_of_a_launcher_that_is_not_here_is_told_by_its_files(folder: StudyFolder) -> None:
-    run = folder.new_run(folder.points()[0])
-    run.write_job(JobRecord(queue="elsewhere", job="7", submitted=time.time(), site="here", script="x.sh"))
-    assert study_status(folder).of("native-w1-s0").state == "queued"
-    (run.path / "exit").write_text("3\n")
-    assert study_status(folder).of("native-w1-s0").state == "failed"
-
-
-def test_launchers_are_found_by_name(tmp_path: Path) -> None:
-    assert queues() == ["slurm", "pbs"]
-    assert not launcher("local").detached
-    with pytest.raises(UserError, match="local, hosts, slurm, pbs"):
-        launcher("cron")
 
 
 def test_a_run_that_saves_its_model_is_running_in_that_phase(folder: StudyFolder) -> None:
@@ -279,11 +262,6 @@ def test_without_accounting_and_memory_a_job_is_unknown(slurm, tmp_path: Path) -
     slurm("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     queue = poll(tmp_path, SLURM.queue, ["1"], now=100)
     assert queue.jobs["1"].state == "UNKNOWN" and queue.ended == {"1": 100}
-
-
-def test_nobody_is_asked_about_nothing(tmp_path: Path) -> None:
-    assert poll(tmp_path, SLURM.queue, [], now=100) == Answers()
-    assert not answers_file(tmp_path, "slurm").exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"tried": "soon"}', '{"tried": "NaN"}'])

@@ -89,11 +89,6 @@ def test_an_error_of_the_projects_own_is_quoted_as_it_is(tmp_path):
     assert sentence(cause) == "rank 1 ended with exit code 2: Expected a. Received b. Do c."
 
 
-def test_words_that_no_file_can_hold_are_escaped(tmp_path):
-    _, _, cause = ended(tmp_path, "def model(): raise ValueError('[/red] \\udc80 \\x1b[2J')")
-    assert cause.words == "ValueError: [/red] \\udc80 \\x1b[2J"
-
-
 def test_a_device_without_space_is_named(tmp_path, small_disk):
     """Semaphores are in /dev/shm, and their error names no file."""
     fill = "with open('filler', 'wb', buffering=0) as file:\n        while True: file.write(b'0' * 4096)"
@@ -106,12 +101,6 @@ def test_a_device_without_space_is_named(tmp_path, small_disk):
         "    except OSError: raise OSError(errno.ENOSPC, 'No space left on device') from None"
     )
     assert str(small_disk) in ended(tmp_path, task)[2].words
-
-
-def test_the_log_holds_the_traceback_and_where_it_crashed(tmp_path):
-    assert "Traceback" in ended(tmp_path, "def model(): raise ValueError")[1]
-    _, output, _ = ended(tmp_path, "import ctypes\ndef model(): ctypes.string_at(0)")
-    assert "Segmentation fault" in output and "task.py" in output
 
 
 def test_the_cause_of_the_last_start_is_forgotten_by_the_next(tmp_path):
@@ -234,14 +223,6 @@ def test_what_a_worker_leaves_in_its_temporary_folder_is_gone_after_it(tmp_path,
     folder, variable = (tmp_path / "where").read_text().split()
     assert folder == variable and Path(folder).parent == tmp_path / "temporary"
     assert not list((tmp_path / "temporary").iterdir())
-
-
-def test_a_request_that_is_repeated_keeps_its_time(tmp_path):
-    run = RunFolder(tmp_path)
-    run.ask_to_stop()
-    os.utime(run.stop, (1, 1))
-    run.ask_to_stop()
-    assert run.stop.stat().st_mtime == 1
 
 
 def test_sigterm_ends_a_rank_once_another_one_has_failed(tmp_path):

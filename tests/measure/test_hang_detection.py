@@ -114,14 +114,6 @@ def test_a_rank_that_waits_for_another_waits_as_long_as_that_one_may_take():
     assert granted(mark, 120, [sign(0, 33, due=600), own]) == 120
 
 
-def test_every_mark_counts_and_keeps_what_it_does_not_change():
-    heart = Heartbeat()
-    heart.enter("input")
-    heart.step(2, 5, "callbacks")
-    heart.enter("step")
-    assert heart.last[:4] == (3, "step", 2, 5)
-
-
 def test_phases_are_told_when_they_are_entered_and_left():
     clock, seen = PhaseClock(), []
     with clock.phase("build"):

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from fake_nvml import GPU_IS_LOST, Card, cards, mixed
+from fake_nvml import cards, mixed
 from scalestudy.hardware.devices import Load
 from scalestudy.measure import utilisation
 from scalestudy.measure.utilisation import WIDTH, DeviceUse, Usage, Utilisation
@@ -59,15 +59,6 @@ def test_samples_give_means_peaks_and_energy(looks, expected):
 def test_between_windows_nothing_is_counted():
     found = used(Load(9, 1, 10, 0), Load(10, 1, 10, 20), Load(9, 1, 10, 500), Load(30, 1, 10, 520), windows=2)
     assert (found.joules, found.percent, found.watts) == (40, 20, 10)
-
-
-@pytest.mark.parametrize("looks", [(), (Load(), Load(), Load())])
-def test_what_was_never_told_is_blank_and_no_zero(looks):
-    use = DeviceUse()
-    for each in looks:
-        use.stretch(each, each, 1.0)
-    told = use.record(0, 0)
-    assert (told.percent, told.memory_bytes, told.watts, told.joules, told.energy_from) == (None,) * 5
 
 
 def test_two_processes_of_a_run_add_up_and_one_unknown_energy_leaves_the_sum_open():
@@ -156,16 +147,6 @@ def test_mig_names_and_lost_devices_do_not_lose_the_others(nvml):
     assert (lost.percent, lost.memory_bytes, lost.joules) == (None, None, None)
     assert (part.percent, part.memory_bytes, part.joules) == (None, 2**30, None)
     assert (good.percent, good.watts is not None) == (20, True)
-
-
-def test_a_device_lost_in_a_window_keeps_what_it_told(nvml):
-    card = Card("GPU-a0", used=7)
-    nvml(card)
-    found = Utilisation(1, ["GPU-a0"])
-    with found:
-        card.fails = {"*": GPU_IS_LOST}
-    (use,) = told(found)
-    assert (use.percent, use.memory_bytes, use.energy_from) == (None, 7, "power")
 
 
 def test_without_a_driver_gpus_are_blank_and_without_gpus_there_is_no_sampler(nvml):

@@ -31,10 +31,6 @@ def test_a_study_that_was_removed_and_submitted_again_meets_none_of_its_old_jobs
     new = {here.job(point) for point in ("native-w1-s0", "native-w1-s1")}
     here.cluster.wait_for(lambda: here.cluster.states(running) == ["FAILED"], "the old worker to leave")
     here.cluster.wait_for(lambda: set(here.states().values()) == {"running"}, "both new jobs to run")
-    text = here("status")
-    assert f"Job {waiting} (pending," in text and "belongs to no run" in text
-    assert f"Job {running}" not in text
-
     here.cluster.run("scontrol", "release", waiting)  # into a folder of another job
     here.cluster.wait_for(lambda: here.cluster.states(waiting) == ["FAILED"], "the old job to leave")
     run = StudyFolder.open(here.results).runs("native-w1-s1")[0]
@@ -42,17 +38,8 @@ def test_a_study_that_was_removed_and_submitted_again_meets_none_of_its_old_jobs
     assert set(here.states().values()) == {"running"}
     assert {here.job(point) for point in ("native-w1-s0", "native-w1-s1")} == new
     assert not (run.path / "exit").exists()
-    assert "no run in it" not in here("status")
-
-    # A script submitted by hand takes the folder; its job is named and ended with the others.
-    script = run.job().script
-    by_hand = here.cluster.run(
-        "sbatch", "--parsable", "--begin=now+1hour", script, cwd=here.path
-    ).stdout.strip()
-    assert f"Job {by_hand}" in here("status")
-    text = here("cancel")
-    assert text.count("Cancelled native") == 2 and f"Cancelled job {by_hand}: " in text
-    for job in (*new, by_hand):
+    assert here("cancel").count("Cancelled native") == 2
+    for job in new:
         here.cluster.wait_for(lambda job=job: set(here.cluster.states(job)) == {"CANCELLED"}, "the end of it")
     assert "Nothing to cancel" in here("cancel")
 
@@ -83,6 +70,5 @@ def test_a_job_whose_answer_was_lost_is_found_and_not_submitted_twice(prepared, 
     assert job in {here.job(name) for name, state in here.states().items() if state == "running"}
     here("submit")
     assert "Nothing was submitted" in here("submit")
-    text = here("cancel")
-    assert text.count("Cancelled native") == 2 and "no run here" not in text
+    assert here("cancel").count("Cancelled native") == 2
     here.wait("cancelled")

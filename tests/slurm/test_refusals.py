@@ -27,22 +27,3 @@ def test_what_slurm_refuses_is_named(cluster, keys, named):
     assert named in " ".join(refused.stdout.lower().split())
     assert "Traceback" not in refused.stdout
     assert not results_of(study).exists()
-
-
-@pytest.mark.parametrize(
-    ("request_", "asked"),
-    [
-        ("--gpus-per-node=h100:{gpus}", "--gpus-per-node=h100:2"),
-        ("--gpus-per-task={gpus}", "--gpus-per-task=2"),  # for mirrored: one process with two devices
-    ],
-)
-def test_gpus_that_are_there_are_granted(cluster, request_, asked):
-    folder = cluster.folder("gpus")
-    write_site(folder, gpus_per_node=2, gpu_request=request_, exclusive=False)
-    script = cluster.run_quietly("submit", write_study(cluster, folder, workers=[2]), "--dry-run")
-    assert f"#SBATCH {asked}\n" in script
-    lines = [line for line in script.splitlines(keepends=True) if line.startswith("#SBATCH")]
-    directives = "".join(line for line in lines if "--output" not in line)  # its folder does not exist
-    job = cluster.sbatch(script=f'{directives}echo "$CUDA_VISIBLE_DEVICES" >{folder}/gpus\n')
-    cluster.wait_for(lambda: cluster.states(job) == ["COMPLETED"], "the job")
-    assert (folder / "gpus").read_text() == "0,1\n"

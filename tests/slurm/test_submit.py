@@ -32,12 +32,6 @@ def desk(prepared, request):
             each.code("cancel")
 
 
-def most_at_once(desk: Desk) -> int:
-    spans = [line.split()[1:] for line in (desk.path / "spans").read_text().splitlines()]
-    starts = [float(start) for start, _ in spans]
-    return max(sum(float(a) <= start < float(b) for a, b in spans) for start in starts)
-
-
 def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(desk) -> None:
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1, 2))
@@ -89,14 +83,6 @@ def test_ctrl_c_leaves_the_jobs_and_says_how_to_watch_and_cancel(desk) -> None:
     here.wait("done")
 
 
-def test_no_more_than_k_jobs_are_in_the_queue_at_once(desk) -> None:
-    here = desk()
-    here.study(workers=(1, 2), seed=(0, 1))
-    here.plan(all={"seconds": 2})
-    here("run", "--no-report", "--at-most", 2)
-    assert most_at_once(here) <= 2  # each may end before the next begins
-
-
 def test_one_at_a_time_jobs_run_in_the_order_of_the_study(desk) -> None:
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1))
@@ -106,17 +92,6 @@ def test_one_at_a_time_jobs_run_in_the_order_of_the_study(desk) -> None:
     folder = StudyFolder.open(here.results)
     assert ran == [point.name for point in folder.order.arrange(folder.points())]
     assert [name[-1] for name in ran] == ["0", "0", "1", "1"]
-
-
-def test_a_step_that_a_person_has_cancelled_is_not_out_of_memory(desk) -> None:
-    here = desk()
-    here.study(workers=(8,), seed=(0,))
-    here.plan(all={"hold": True})
-    here("submit")
-    here.wait_for_work("native-w8-s0")
-    here.cluster.run("scancel", f"{here.job('native-w8-s0')}.0")
-    here.wait("failed")
-    assert "memory" not in here("status")
 
 
 def test_pending_jobs_say_why_and_running_ones_where_and_how_far(desk) -> None:
@@ -251,16 +226,6 @@ def test_what_a_job_holds_is_what_slurm_charges_and_who_shares_its_nodes_is_know
     assert "--mem=1000M" in scripts["native-w1-s0"] and "--mem=4000M" in scripts["native-w4-s0"]
 
 
-def test_data_that_is_not_prepared_is_refused_with_the_command_to_run(desk) -> None:
-    here = desk()
-    text = (here.path / "study.toml").read_text().replace('"digits"', '"indents:12"')
-    (here.path / "study.toml").write_text(text.replace('"cnn"', '"unet"'))
-    code, text = here.code("submit")
-    assert code == 2
-    assert "scalestudy data prepare study.toml" in text
-    assert not here.results.exists()
-
-
 def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
     here = desk()
     here.plan(all={"hold": True})
@@ -282,14 +247,6 @@ def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
     finally:
         here.cluster.start_controller()
     here.go()
-    here.wait("done")
-
-
-def test_logs_show_what_the_workers_and_the_job_have_written(desk) -> None:
-    here = desk()
-    here("submit")
-    assert "[0] native-w1-s0 at work" in here("logs", "--point", "native-w1-s0", "--follow")
-    assert "ended with exit code 0" in here("logs", "--point", "native-w1-s0", "--job")
     here.wait("done")
 
 

@@ -1,11 +1,12 @@
 """Derive the placement of a process from its environment. No other module reads ranks from variables."""
 
+import itertools
+import re
 import socket
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from scalestudy.cluster.hostlist import expand_hosts, tasks_per_node
 from scalestudy.cluster.placement import Placement
 from scalestudy.util.errors import UserError
 
@@ -50,21 +51,16 @@ class Variables:
         return value
 
     def number(self, *names: str) -> int:
-        """Return a required whole number, not below 0. Several names must hold the same number.
+        """Return a required whole number, not below 0, from the first of these names that is set.
 
         Raises:
-            UserError: If it is missing or anything else, or if the numbers differ.
+            UserError: If it is missing or anything else.
         """
-        numbers = {}
-        for name in [name for name in names if name in self._environment] or names[:1]:
-            value = self._environment.get(name, "").strip()
-            if not (value.isascii() and value.isdigit()):
-                raise self._refused(f"a whole number in {name} (from {self._source})", name)
-            numbers[name] = int(value)
-        if len(set(numbers.values())) > 1:
-            listed = ", ".join(f"{name}={number}" for name, number in numbers.items())
-            raise contradiction(f"{listed} (from {self._source})")
-        return numbers.popitem()[1]
+        name = next((name for name in names if name in self._environment), names[0])
+        value = self._environment.get(name, "").strip()
+        if not (value.isascii() and value.isdigit()):
+            raise self._refused(f"a whole number in {name} (from {self._source})", name)
+        return int(value)
 
     def _refused(self, expected: str, name: str) -> UserError:
         value = self._environment.get(name)
@@ -76,7 +72,7 @@ class Variables:
 
 
 def contradiction(received: str) -> UserError:
-    """Return the error for launchers, or variables of one, that disagree about the rank."""
+    """Return the error for launchers that disagree about the rank."""
     return UserError(
         "one rank for this process",
         received,
@@ -303,3 +299,69 @@ def _distribute(counts: Sequence[int], distribution: str) -> list[int]:
             "Start the workers with `srun --distribution=block`.",
         )
     return [node for node, count in enumerate(counts) for _ in range(count)]
+
+
+_RANGES = r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*"
+_ELEMENT = re.compile(rf"(?:[A-Za-z0-9._-]|\[{_RANGES}\])+", re.ASCII)
+_LIST = re.compile(rf"[,\s]*(?:{_ELEMENT.pattern}(?:[,\s]+|$))*", re.ASCII)
+
+
+def expand_hosts(text: str) -> list[str]:
+    """Return the hosts of a Slurm host list: `n[1-2,05-07]-ib` is n1-ib, n2-ib, n05-ib, n06-ib, n07-ib.
+
+    Order, duplicates and widths are Slurm's. With several brackets in a name, the last one varies fastest,
+    then the first (as in `scontrol show hostnames`).
+
+    Raises:
+        UserError: If the list is malformed.
+    """
+    if not _LIST.fullmatch(text):
+        raise _malformed(repr(text))
+    hosts: list[str] = []
+    for element in _ELEMENT.findall(text):
+        parts = re.split(r"\[(.*?)\]", element)
+        brackets = [_numbers(part, text) for part in parts[1::2]]
+        order = [*brackets[-2::-1], *brackets[-1:]]
+        for chosen in itertools.product(*order):
+            numbers = (*chosen[-2::-1], *chosen[-1:], "")
+            hosts.append("".join(itertools.chain(*zip(parts[::2], numbers, strict=True))))
+    return hosts
+
+
+def _numbers(bracket: str, text: str) -> list[str]:
+    numbers: list[str] = []
+    for part in bracket.split(","):
+        low, _, high = part.partition("-")
+        first, last = int(low), int(high or low)
+        if first > last:
+            raise _malformed(f"the range {part!r} in {text!r}")
+        numbers += [str(number).zfill(len(low)) for number in range(first, last + 1)]
+    return numbers
+
+
+def _malformed(received: str) -> UserError:
+    return UserError(
+        "a Slurm host list such as n[1-2,05-07]-ib,m3",
+        received,
+        "Use Slurm's own list: SLURM_JOB_NODELIST, or `squeue -o %N`.",
+    )
+
+
+def tasks_per_node(text: str) -> list[int]:
+    """Return the number of tasks of each node from Slurm's short form: `2(x3),1` is 2, 2, 2, 1.
+
+    Raises:
+        UserError: If it is malformed.
+    """
+    counts: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:\(x(\d+)\))?", part, re.ASCII)
+        times = int(match[2] or 1) if match else 0
+        if match is None or not times:
+            raise UserError(
+                "Slurm's tasks per node, such as 2(x3),1",
+                repr(text),
+                "Use the value of SLURM_TASKS_PER_NODE.",
+            )
+        counts += [int(match[1])] * times
+    return counts

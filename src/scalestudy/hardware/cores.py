@@ -6,7 +6,6 @@ import platform
 import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -91,33 +90,19 @@ def _first_of_core(cpu: int, system: Path) -> int:
     return cpu
 
 
-@dataclass(frozen=True)
-class CoreUse:
-    """CPU time up to now.
+def use_by_others(cores: Collection[int]) -> tuple[float, float]:
+    """Return the monotonic time, and the seconds that these cores were busy so far.
 
-    Attributes:
-        when: Monotonic time in seconds.
-        busy: Seconds that the cores have been busy.
-        children: CPU seconds of all ended child processes of this process, with their descendants.
+    The CPU time of ended child processes of this process, with their descendants, does not count.
     """
-
-    when: float
-    busy: float
-    children: float
-
-
-def core_use(cores: Collection[int]) -> CoreUse:
-    """Return the CPU time used so far on these cores."""
     own = os.times()
-    return CoreUse(time.monotonic(), _busy(cores), own.children_user + own.children_system)
+    return time.monotonic(), _busy(cores) - own.children_user - own.children_system
 
 
-def used_by_others(before: CoreUse, cores: Collection[int]) -> float:
-    """Return the share of these cores' time since `before` not used by this process's ended children."""
-    now = core_use(cores)
-    seconds = max(now.when - before.when, 1e-9)
-    others = max(0.0, now.busy - before.busy - (now.children - before.children))
-    return min(1.0, others / (seconds * len(cores)))
+def share_of_others(before: tuple[float, float], cores: Collection[int]) -> float:
+    """Return the share of these cores' time that others used since `before`, from `use_by_others`."""
+    (began, used_before), (now, used) = before, use_by_others(cores)
+    return min(1.0, max(0.0, used - used_before) / (max(now - began, 1e-9) * len(cores)))
 
 
 def _busy(cores: Collection[int]) -> float:

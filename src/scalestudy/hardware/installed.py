@@ -3,7 +3,6 @@
 `python -m scalestudy.hardware.installed` prints this description; nothing is imported for it.
 """
 
-import datetime
 import functools
 import hashlib
 import importlib.util
@@ -16,7 +15,7 @@ import sys
 from collections.abc import Collection, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -147,14 +146,11 @@ class Built(BaseModel):
 
     model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
 
-    schema_version: Literal[1] = 1
     id: str
     """Short digest of the versions: see `environment_id`."""
     name: str
     """Container image, or folder of the virtual environment."""
     prefix: str
-    recorded: str
-    """Time of the description, ISO 8601 in UTC."""
     python: str
     packages: dict[str, str]
     build_ids: dict[str, str] = {}
@@ -166,7 +162,6 @@ class Built(BaseModel):
     cpu: str
     gpus: tuple[str, ...] = ()
     driver: str | None = None
-    container: str | None = None
 
 
 def describe() -> Built:
@@ -175,7 +170,6 @@ def describe() -> Built:
         id=environment_id(),
         name=environment_name(),
         prefix=sys.prefix,
-        recorded=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         python=platform.python_version(),
         packages=packages(),
         build_ids=_build_ids(),
@@ -185,7 +179,6 @@ def describe() -> Built:
         cpu=cpu_model(),
         gpus=tuple(gpu.name for gpu in read_gpus()),
         driver=driver_version(),
-        container=container_image(os.environ),
     )
 
 

@@ -25,7 +25,6 @@ from scalestudy.launch.host_connection import (
     AllEnded,
     Answer,
     HostFacts,
-    HostGpu,
     HostRequest,
     WorkerEnded,
     WorkersStart,
@@ -81,10 +80,7 @@ def main() -> int:
                 host=socket.gethostname(),
                 version=scalestudy.__version__,
                 cores=len(machine_cores.granted()),
-                gpus=tuple(
-                    HostGpu(name=gpu.name, capability=gpu.capability)
-                    for gpu in devices.visible_gpus(os.environ)
-                ),
+                gpus=tuple(gpu.capability for gpu in devices.visible_gpus(os.environ)),
                 unseen=tuple(path for path in request.paths if not Path(path).exists()),
                 alone=alone,
                 holders=() if gpus else tuple(others),

@@ -40,13 +40,6 @@ class HostRequest(Record):
     """Number of GPUs to reserve, if the host has that many."""
 
 
-class HostGpu(Record):
-    """A GPU that processes may use."""
-
-    name: str
-    capability: tuple[int, int] | None = None
-
-
 class HostFacts(Record):
     """Answer to a request."""
 
@@ -56,7 +49,8 @@ class HostFacts(Record):
     version: str
     cores: int
     """Number of cores that processes may use."""
-    gpus: tuple[HostGpu, ...] = ()
+    gpus: tuple[tuple[int, int] | None, ...] = ()
+    """CUDA compute capability of each GPU that processes may use; None if unknown."""
     unseen: tuple[str, ...] = ()
     """Paths of the request that this host does not see."""
     alone: bool = True

@@ -95,7 +95,7 @@ class Hosts:
     def machine(self) -> Machine:
         """Return the resources of a host, those of the smallest; the list may allow more workers."""
         given = [host.slots for host in self.listed if host.slots is not None]
-        capabilities = [gpu.capability for facts in self.facts for gpu in facts.gpus if gpu.capability]
+        capabilities = [capability for facts in self.facts for capability in facts.gpus if capability]
         return Machine(
             gpus=min(len(facts.gpus) for facts in self.facts),
             cores=min(facts.cores for facts in self.facts),

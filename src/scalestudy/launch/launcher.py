@@ -14,7 +14,6 @@ from scalestudy.store.records import Failure, JobRecord, Progress, Result
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import UNSUCCESSFUL, State
 from scalestudy.store.study_folder import StudyFolder
-from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
     from scalestudy.launch.queue.scheduler import JobView
@@ -245,17 +244,7 @@ class Launcher(Protocol):
 
 
 def launcher(name: str) -> Launcher:
-    """Return the launcher with this name.
-
-    Raises:
-        UserError: If it is not installed here. The study may come from a machine where it is.
-    """
-    if name not in LAUNCHERS:
-        raise UserError(
-            f"one of the launchers {', '.join(LAUNCHERS.names())}",
-            f'launch.on = "{name}"',
-            "Install the package that provides it, or correct launch.on.",
-        )
+    """Return the launcher with this name; raises KeyError."""
     found: Launcher = LAUNCHERS.get(name)
     return found
 

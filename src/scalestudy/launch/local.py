@@ -192,9 +192,7 @@ def run_steps(
                 yield Note(
                     f"{point.name} is oversubscribed ({point.oversubscribed}): its times are excluded."
                 )
-            before_this = folder.runs(point.name)[-1:]
             run = interrupted_run(folder, point) or folder.new_run(point)
-            yield from map(Note, what_is_kept(point, before_this, run))
             processes = start(run)
             failure = yield from _attempt(run, processes)
             if failure is None:
@@ -257,23 +255,6 @@ def _progress_written(run: RunFolder) -> float:
         return (run.path / "progress.json").stat().st_mtime
     except OSError:
         return 0.0
-
-
-def what_is_kept(point: Point, before: Sequence[RunFolder], run: RunFolder) -> Iterator[str]:
-    """A sentence on where a run begins whose point was trained for some epochs before."""
-    for earlier in before:
-        if not (epochs := len(earlier.epochs())) or earlier.result():
-            continue
-        ended = f"{epochs} epoch{'s' * (epochs > 1)} of {earlier.path.name}"
-        if run == earlier:
-            yield f"{point.name} goes on from its checkpoint, after {ended}."
-        elif earlier.checkpoint.exists():
-            yield f"{point.name} begins again: {ended} ended by an error, or ran on other terms."
-        else:
-            yield (
-                f"{point.name} begins again: {ended} left no checkpoint, which is written after an epoch, at "
-                "most once a minute."
-            )
 
 
 def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from scalestudy.cluster.hostlist import tasks_per_node
+from scalestudy.cluster.resolve import tasks_per_node
 from scalestudy.launch.queue.job_script import job_name
 from scalestudy.launch.queue.point_job import JobLayout, JobScript, gpu_request, memory_per_node
 from scalestudy.launch.queue.queue_launcher import QueueLauncher

@@ -273,7 +273,7 @@ def study_status(
 
 
 def queue_of(name: str) -> Queue | None:
-    """Return the queue of a launcher; None for a launcher without a queue or one not installed here."""
+    """Return the queue of a launcher; None for a launcher without a queue."""
     return getattr(LAUNCHERS.get(name), "queue", None) if name in LAUNCHERS else None
 
 

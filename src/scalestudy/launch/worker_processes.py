@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from scalestudy.hardware.cores import core_use, only_on, used_by_others
+from scalestudy.hardware.cores import only_on, share_of_others, use_by_others
 from scalestudy.launch.environments import python_of, variables_of
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util import modules
@@ -138,7 +138,7 @@ class WorkerProcesses(ProcessGroup):
     ) -> None:
         super().__init__(len(commands))
         self._commands, self._watched = commands, watched
-        self._before = core_use(watched) if watched else None
+        self._before = use_by_others(watched) if watched else None
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> None:
@@ -148,7 +148,7 @@ class WorkerProcesses(ProcessGroup):
 
     def others(self) -> float:
         """Return the share of the watched cores that other programs used."""
-        return 0.0 if self._before is None else used_by_others(self._before, self._watched)
+        return 0.0 if self._before is None else share_of_others(self._before, self._watched)
 
     def _start(self, rank: int, command: Command) -> None:
         with contextlib.ExitStack() as held:

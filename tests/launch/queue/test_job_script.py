@@ -16,9 +16,7 @@ from scalestudy.launch.queue.job_script import (
     container_exports,
     directive,
     expandable,
-    job_name,
     literal,
-    one_line,
 )
 from scalestudy.launch.queue.site_profile import Container, find_site
 from sites import EXAMPLES, MARK, job, job_script, site
@@ -82,29 +80,6 @@ def expected(text: str) -> str:
 @example(["$HOME/x y", "${HOME}a", "$$HOME", "$", "a$", "$A_1", "$$$A_1", "`id`$HOME", "${HOME"])
 def test_variables_are_put_in_and_nothing_is_run(texts):
     assert seen_by_bash(*map(expandable, texts)) == [expected(text).encode() for text in texts]
-
-
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("/plain/path-1", "/plain/path-1"),
-        ("/a b", "'/a b'"),
-        ("/a$b", "'/a$b'"),
-        ("$SCRATCH/x", '"$SCRATCH"/x'),
-    ],
-)
-def test_words_stay_readable(text, word):
-    assert (expandable(text) if text.startswith("$") else literal(text)) == word
-
-
-@given(TEXTS)
-def test_a_job_name_is_plain_and_never_empty(text):
-    assert re.fullmatch(r"[A-Za-z0-9._=+-][A-Za-z0-9._=+_-]{0,59}", job_name(text))
-
-
-@given(TEXTS)
-def test_a_comment_stays_on_its_line(text):
-    assert len(one_line(text).splitlines()) <= 1
 
 
 @pytest.mark.parametrize(
@@ -219,13 +194,6 @@ def test_a_job_asks_for_what_its_layout_says():
 
 def test_a_short_job_is_signalled_half_way():
     assert "--signal=B:USR1@30" in directives(job_script(job("single", 1, site(time_limit="00:01:00"))))
-
-
-def test_directives_come_before_all_commands():
-    lines = job_script(job("horovod", 4, site(), NASTY_RUN)).splitlines()
-    first = next(index for index, line in enumerate(lines) if line and not line.startswith("#"))
-    assert not any(line.startswith("#SBATCH") for line in lines[first:])
-    assert lines[0].startswith("#!")
 
 
 SRUN = "--cpus-per-task=1 --distribution=block:block --kill-on-bad-exit=1 --mpi=none --export=ALL"

@@ -199,12 +199,6 @@ def test_a_heartbeat_grants_its_own_time_and_those_of_an_earlier_job_are_gone(im
     assert impatient.hang() is None
 
 
-@pytest.mark.parametrize(("work_done", "kept"), [("touch result.json", False), ("exit 3", True)])
-def test_heartbeats_are_removed_once_a_run_is_done(run, work_done, kept):
-    work(run, f"mkdir signs; touch signs/0.json; {work_done}")
-    assert (run.path / "signs").exists() is kept
-
-
 def test_a_command_that_is_not_there_ends_the_job(run):
     assert Forked(lambda: wrapper.main(["slurm", "0", str(run.path), "/no/such"]), run.path).wait() == 127
     assert run.exit_code() == 127
