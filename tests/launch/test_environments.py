@@ -51,16 +51,8 @@ def described(monkeypatch: pytest.MonkeyPatch):
     """Make the other environment report these packages."""
 
     def be(**packages: str) -> None:
-        built = Built(
-            id="0",
-            name="",
-            prefix="",
-            python="3.11",
-            host="",
-            system="",
-            cpu="",
-            packages={name.replace("_", "-"): version for name, version in packages.items()},
-        )
+        versions = {name.replace("_", "-"): version for name, version in packages.items()}
+        built = Built("3.11", versions)
         monkeypatch.setattr(environments, "describe_other", lambda *given, **options: built)
 
     return be

@@ -1,27 +1,25 @@
 """The software environment: its packages and its short id.
 
-`python -m scalestudy.hardware.installed` prints this description; nothing is imported for it.
+`python -m scalestudy.hardware.installed` prints its packages; nothing is imported for it.
 """
 
 import functools
 import hashlib
 import importlib.util
+import json
 import os
 import platform
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
 from packaging.version import InvalidVersion, Version
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from scalestudy.hardware.cores import cpu_model
-from scalestudy.hardware.devices import driver_version, read_gpus
 from scalestudy.plugins.engines import engine_names, engine_traits
 from scalestudy.util import modules
 from scalestudy.util.errors import UserError
@@ -98,11 +96,8 @@ def environment_id() -> str:
     They are from the SHA-256 of the versions of Python and of all packages, and of ids of builds that have
     the same version (see `EngineTraits.build_id`).
     """
-    return identify(packages(), _build_ids())
-
-
-def _build_ids() -> dict[str, str]:
-    return {name: engine_traits(name).build_id() for name in engine_names()}
+    builds = {name: engine_traits(name).build_id() for name in engine_names()}
+    return identify(packages(), builds)
 
 
 def identify(versions: Mapping[str, str], builds: Mapping[str, str]) -> str:
@@ -141,45 +136,17 @@ LIMIT = 600.0
 """Seconds that the start of Python on a slow file system may take."""
 
 
-class Built(BaseModel):
-    """Description of an environment."""
+@dataclass(frozen=True)
+class Built:
+    """The software of an environment: its version of Python, and its packages by normalised name."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
-
-    id: str
-    """Short digest of the versions: see `environment_id`."""
-    name: str
-    """Container image, or folder of the virtual environment."""
-    prefix: str
     python: str
     packages: dict[str, str]
-    build_ids: dict[str, str] = {}
-    """Id of each engine's build, which distinguishes builds of one version: the key of Horovod's wheel."""
-    modules: tuple[str, ...] = ()
-    """Loaded environment modules."""
-    host: str
-    system: str
-    cpu: str
-    gpus: tuple[str, ...] = ()
-    driver: str | None = None
 
 
 def describe() -> Built:
     """Describe the environment of this Python."""
-    return Built(
-        id=environment_id(),
-        name=environment_name(),
-        prefix=sys.prefix,
-        python=platform.python_version(),
-        packages=packages(),
-        build_ids=_build_ids(),
-        modules=tuple(filter(None, os.environ.get("LOADEDMODULES", "").split(":"))),
-        host=socket.gethostname(),
-        system=platform.platform(),
-        cpu=cpu_model(),
-        gpus=tuple(gpu.name for gpu in read_gpus()),
-        driver=driver_version(),
-    )
+    return Built(platform.python_version(), packages())
 
 
 def describe_other(prefix: Path, variables: Mapping[str, str] | None = None) -> Built:
@@ -206,8 +173,8 @@ def describe_other(prefix: Path, variables: Mapping[str, str] | None = None) -> 
         env=variables,
     )
     try:
-        return Built.model_validate_json(done.stdout)
-    except ValidationError as error:
+        return Built(**json.loads(done.stdout))
+    except (ValueError, TypeError) as error:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         raise UserError(
             f"an environment with this version of Scalestudy in {prefix}",
@@ -217,4 +184,4 @@ def describe_other(prefix: Path, variables: Mapping[str, str] | None = None) -> 
 
 
 if __name__ == "__main__":
-    print(describe().model_dump_json(indent=1))
+    print(json.dumps(asdict(describe())))
