@@ -4,7 +4,6 @@ import pytest
 
 import synthetic
 import synthetic_pages
-from curves import TARGET, learning
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.figure import Picture
@@ -39,7 +38,7 @@ def choices(runs):
 def test_a_study_has_the_figures_that_its_runs_can_fill_and_those_of_one_place_can_be_chosen():
     chosen = choices(synthetic.published())
     assert chosen.keys() == EVERY
-    assert chosen["speedup"] == ["of throughput", "of training time", "from start to result"]
+    assert chosen["speedup"] == ["of throughput", "of training time"]
     assert chosen["quality"][0] == "IoU"
     assert chosen["efficiency"] == ["Scaling efficiency", "Cost efficiency"]
     assert chosen["loss-by-epoch"] == ["against epochs", "against training time"]
@@ -158,26 +157,6 @@ def test_the_axis_of_quality_says_which_way_is_better_and_cuts_bars_at_0_and_1(m
     assert title in {layer["encoding"].get("y", {}).get("title") for layer in figure.spec["layer"]}
     lows = [row["low"] for row in values(figure) if "low" in row]
     assert (min(lows) >= 0) == cut
-
-
-def test_the_useful_speed_up_is_dashed_in_the_colour_of_its_series():
-    needed = {1: 4000, 2: 5000, 4: 8000}
-    runs = [
-        learning(strategy, workers, seed, samples, throughput=100.0 * workers)
-        for strategy in ("native", "horovod")
-        for workers, samples in needed.items()
-        for seed in range(2)
-    ]
-    figure = drawn(speedup, runs, target_quality=TARGET)
-    useful = {(row["strategy"], row["workers"]): row["value"] for row in values(figure) if row.get("dashed")}
-    assert useful["horovod", 4] == pytest.approx(2, rel=0.02)
-    assert useful["native", 1] == 1
-    dashes = [
-        layer
-        for layer in figure.spec["layer"]
-        if layer["mark"].get("strokeDash") and "color" in layer["encoding"]
-    ]
-    assert len(dashes) == 1 and dashes[0]["encoding"]["color"]["field"] == "series"
 
 
 def test_an_interval_that_tells_nothing_hides_no_curve():

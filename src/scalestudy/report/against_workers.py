@@ -28,13 +28,10 @@ from scalestudy.util import units
 if TYPE_CHECKING:
     import altair as alt
 
-WALL = "from start to result"
-"""Basis of a wall-clock speed-up, in words."""
 IDEAL = {
     BASIS_WORDS["throughput"]: "the samples per second",
     BASIS_WORDS["epoch"]: "shorter epochs",
     BASIS_WORDS["training"]: "shorter training",
-    WALL: "shorter from start to result",
 }
 MOST_BASELINES = 6
 """How many baselines a caption gives absolute performance for."""
@@ -50,18 +47,15 @@ Guide = tuple[str, Sequence[tuple[float, float]]]
 
 
 def speedup(findings: Findings) -> list[Figure]:
-    """Speed-up of throughput, training time and wall clock with its ideal; none with one number of workers.
+    """Speed-up of throughput and of training time with its ideal; none with one number of workers.
 
-    Numbers from other tools may lack throughput; then the first figure shows times.
+    Numbers from other tools may lack throughput; then one figure shows times.
     """
-    basis = basis_of(findings.rows)
-    ways: list[tuple[str, str, Callable[[Row], Estimate]]] = [
-        ("speedup", basis, lambda row: row.speed.steady)
-    ]
-    if basis != BASIS_WORDS["training"]:
-        ways.append(("speedup-training", BASIS_WORDS["training"], lambda row: row.speed.training))
-    ways.append(("speedup-wall", WALL, lambda row: row.speed.wall))
-    return [drawn for way in ways if (drawn := _speedup(findings, *way))]
+    basis, training = basis_of(findings.rows), BASIS_WORDS["training"]
+    drawn = [_speedup(findings, "speedup", basis, lambda row: row.speed.steady)]
+    if basis != training:
+        drawn.append(_speedup(findings, "speedup-training", training, lambda row: row.speed.training))
+    return [figure for figure in drawn if figure]
 
 
 def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Estimate]) -> Figure | None:
@@ -75,8 +69,6 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
     values = [float(record["value"]) for record in records]
     logarithmic = is_logarithmic(counts)
     cut = _cut(records, min(values) / REACH if logarithmic else 0.0, max(high, *values) * REACH)
-    useful = _useful(findings) if name == "speedup" else []
-    records += useful
     scale = alt.Scale(type="log", base=2, nice=False) if logarithmic else alt.Scale(zero=True)
     y = alt.Y("value:Q", title="Speed-up S", scale=scale, axis=alt.Axis(tickCount=6, format="~g"))
     chart = _lines(findings, records, y, "S", [("ideal", ((low, low), (high, high)))])
@@ -87,32 +79,10 @@ def _speedup(findings: Findings, name: str, basis: str, of: Callable[[Row], Esti
     caption = (
         f"The dashed line is ideal: n workers, n times {IDEAL.get(basis, 'as fast')}."
         f" {_absolute(findings, basis)}{bends}"
-        + "Dashes with open points are the useful speed-up: the gap to S is what the larger batch costs. "
-        * bool(useful)
         + relative * any(row.speed.against > 1 for row in findings.rows)
         + f"{_bars(records)}{cut}"
     )
-    choice = basis if basis == WALL else f"of {basis}"
-    return _figure(findings, name, "Speed-up", chart, caption, "speedup", choice)
-
-
-def _useful(findings: Findings) -> figure_data.Records:
-    """Useful speed-ups, where the larger batch may need more samples."""
-
-    def speedup(row: Row) -> Estimate:
-        useful = row.useful
-        if useful is None or useful.by_construction:
-            return NOTHING
-        return Estimate(useful.speedup.value).scaled(float(row.speed.against))
-
-    records = figure_data.measured(findings, speedup)
-    several = len({record["workers"] for record in records}) > 1
-    return [record | {"dashed": True, "text": f"useful: {record['text']}"} for record in records if several]
-
-
-def _line(record: dict[str, Any]) -> tuple[Any, ...]:
-    """Identifies the line that a record belongs to."""
-    return record["strategy"], record["variant"], record.get("dashed")
+    return _figure(findings, name, "Speed-up", chart, caption, "speedup", f"of {basis}")
 
 
 def _absolute(findings: Findings, basis: str) -> str:
@@ -129,9 +99,9 @@ def _absolute(findings: Findings, basis: str) -> str:
 
 def _performance(row: Row, basis: str) -> str:
     """Absolute performance of a row on the basis of a speed-up; "" if unknown."""
-    seconds = {WALL: row.wall_seconds, BASIS_WORDS["training"]: row.training_seconds}.get(basis)
-    if seconds is not None:
-        return "" if seconds.value is None else units.duration(seconds.value)
+    if basis == BASIS_WORDS["training"]:
+        seconds = row.training_seconds.value
+        return "" if seconds is None else units.duration(seconds)
     rate = row.throughput.value
     return "" if rate is None else f"{number(rate, decimals([rate]))} samples/s"
 
@@ -269,8 +239,7 @@ def _lines(
 ) -> Any:
     """A chart of records from `figure_data.measured`, in panels by variant if there are several.
 
-    Records with `dashed` are a second line of their series; those beyond `MOST_PANELS` panels are left out.
-    `name` is that of the value in tooltips.
+    Those beyond `MOST_PANELS` panels are left out. `name` is that of the value in tooltips.
     """
     import altair as alt
 
@@ -281,11 +250,11 @@ def _lines(
     legend = "Strategy" if labels.by_strategy else ", ".join(findings.rows[0].key.swept)
     colour, shape = colour_and_shape(shown, labels.by_strategy, legend)
     has_bars = any("low" in record for record in records)
-    joined = Counter(line for line, _ in {(_line(record), record["workers"]) for record in records})
+    joined = Counter((record["strategy"], record["variant"]) for record in records)
     for record in records:
         shift, factor = dodge(counts, shown.index(record["series"]), len(shown)) if has_bars else (0.0, 1.0)
         record["place"] = round(record["workers"] * factor + shift, 4)
-        record["joined"] = joined[_line(record)] >= LEAST_COUNTS
+        record["joined"] = joined[record["strategy"], record["variant"]] >= LEAST_COUNTS
     source, x = data(records), workers(counts, "place")
     picked = alt.selection_point(name="picked", fields=["series"], bind="legend")
     several = len(shown) > 1
@@ -297,13 +266,6 @@ def _lines(
         layers.append(line.mark_line(strokeDash=[5, 4], strokeWidth=1.5).encode(x, y))
     swept = {"variant": "Swept"} if len(labels.variants) > 1 else {}
     tips = tooltip(strategy="Strategy", **swept, workers="Workers", text=name, runs="Runs")
-    if any(record.get("dashed") for record in records):
-        second = drawn.transform_filter("datum.dashed")
-        drawn = drawn.transform_filter("!datum.dashed")
-        if any(record.get("dashed") and record["joined"] for record in records):
-            dashes = second.transform_filter("datum.joined").mark_line(strokeWidth=1.5, strokeDash=[5, 4])
-            layers.append(dashes)
-        layers.append(second.mark_point(size=50).encode(shape=shape, tooltip=tips))
     if any(record["joined"] for record in records):
         layers.append(drawn.transform_filter("datum.joined").mark_line(strokeWidth=2.5))
     if has_bars:

@@ -1,6 +1,6 @@
 """How and on which machines the numbers were measured, and which are left out."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from scalestudy.analysis.costs import may_have_tf32
 from scalestudy.analysis.findings import Findings
@@ -242,7 +242,6 @@ def _either(values: Sequence[str]) -> str:
 def _facts(rank: RankRecord) -> list[tuple[str, str]]:
     versions = [(_proper(name), version) for name, version in rank.versions.items()]
     memory = units.size(rank.memory_bytes) if rank.memory_bytes else ""
-    build = [(f"Build: {name}", _built(value)) for name, value in rank.build.items()]
     return [
         ("Host", rank.host),
         ("Processor", rank.cpu_model),
@@ -254,22 +253,8 @@ def _facts(rank: RankRecord) -> list[tuple[str, str]]:
         ("Kernel", rank.kernel),
         ("Environment", f"{rank.environment_id} ({rank.environment_name})" if rank.environment_id else ""),
         *versions,
-        *build,
         ("Placement from", rank.placement_source),
     ]
-
-
-def _built(value: object) -> str:
-    """Settings of a build: `gloo, controller gloo, no mpi`."""
-    if not isinstance(value, Mapping):
-        return str(value)
-    words = []
-    for key, setting in value.items():
-        name = str(key).removeprefix("is_").replace("_", " ")
-        words.append(
-            (name if setting else f"no {name}") if isinstance(setting, bool) else f"{name} {setting}"
-        )
-    return ", ".join(words)
 
 
 def _proper(name: str) -> str:
