@@ -168,11 +168,11 @@ def test_an_interval_that_tells_nothing_hides_no_curve():
         assert "cut" not in drawn(make, synthetic.seeded((1, 2), ("horovod",))).caption
 
 
-def test_of_many_rows_some_bars_are_drawn():
+def test_of_many_rows_the_first_bars_are_drawn():
     findings = analyse("made", synthetic.seeded(tuple(range(1, 41)), ("native", "horovod"), seeds=1))
     records, *_ = phase_records(findings)
     bars = {record["bar"] for record in records}
-    assert len(bars) <= 30 and {"native × 1", "horovod × 40"} <= bars
+    assert len(bars) == 30 and "native × 1" in bars
 
 
 def test_ticks_are_worker_counts_that_do_not_crowd():

@@ -228,7 +228,6 @@ def _planned(status: PointStatus, study: Path) -> Planned:
         swept=tuple(sorted(point.swept.items())),
         folder=_relative(status.run, study) if status.run else None,
         reason=status.reason or None,
-        tail=tuple(status.failure.tail) if status.failure else (),
     )
 
 

@@ -114,7 +114,7 @@ class Run:
 class Planned:
     """A point of the study, with the state of its newest run.
 
-    `reason` is why that run failed; `tail` holds the last lines of the log of the rank that failed.
+    `reason` is why that run failed.
     """
 
     name: str
@@ -125,7 +125,6 @@ class Planned:
     swept: tuple[tuple[str, Any], ...] = ()
     folder: str | None = None
     reason: str | None = None
-    tail: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from scalestudy.config.point import REPEATS
 from scalestudy.report.document import (
     Block,
     Cell,
-    Code,
     Document,
     Folded,
     Heading,
@@ -154,7 +153,7 @@ def _photo(sample: GallerySample) -> Photo:
 
 
 def every_run(findings: Findings, study_link: str) -> Folded | None:
-    """Every run and planned run: those without a result first, with their reasons and last lines of logs.
+    """Every run and planned run: those without a result first, with their reasons.
 
     `study_link` is the path from the page's folder to the study's, for links to runs.
     """
@@ -168,7 +167,7 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
     counts = Counter(str(row[3]) for row in rows)
     headings = (
         *headings_of("Run:", "Seed", "Split:", "State:", "Training time", "Wall time", "Quality"),
-        *headings_of("Peak memory", "Nodes:", "Finished, UTC:", "Reason:"),
+        *headings_of("Nodes:", "Reason:"),
     )
     shown = [place for place in range(len(headings)) if any(str(row[place]) for row in rows)]
     table = Table(
@@ -177,11 +176,8 @@ def every_run(findings: Findings, study_link: str) -> Folded | None:
         name="runs-table",
         sortable=True,
     )
-    logs = [
-        Folded(f"Last lines of the log of {p.name}", (Code("\n".join(p.tail)),)) for p in undone if p.tail
-    ]
     title = f"Runs: {', '.join(f'{count} {state}' for state, count in counts.items())}"
-    return Folded(title, (table, *logs), "runs", page_only=True)
+    return Folded(title, (table,), "runs", page_only=True)
 
 
 def reasons(findings: Findings, most: int = 3) -> list[str]:
@@ -203,13 +199,12 @@ def reasons(findings: Findings, most: int = 3) -> list[str]:
 def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
     name = Cell(point.name, link=_link(point.folder, study_link))
     state = Cell(point.state, kind=point.state)
-    return name, str(point.seed), _split(dict(point.swept)), state, *[""] * 6, point.reason or ""
+    return name, str(point.seed), _split(dict(point.swept)), state, *[""] * 4, point.reason or ""
 
 
 def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
     result, source = run.result, str(run.source or "")
     state = "oversubscribed" if result.oversubscribed else "elsewhere" if run.foreign else "done"
-    peak = max(result.peak_memory_bytes, default=0)
     more = f" and {len(result.hosts) - 1} more" if len(result.hosts) > 1 else ""
     return (
         Cell(
@@ -223,9 +218,7 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
         _seconds(result.training_seconds),
         _seconds(result.wall_seconds),
         "" if result.quality is None else number(result.quality, digits),
-        Cell(units.size(peak), sort=str(peak)) if peak else "",
         f"{result.hosts[0]}{more}" if result.hosts else "",
-        result.finished[:16].replace("T", " "),
         result.oversubscribed or "",
     )
 

@@ -154,26 +154,20 @@ def models_section(findings: Findings) -> Section | None:
     models = shown_models(findings)
     if not models:
         return None
-    works = dict.fromkeys(describe_work(model) for model in models)
-    alike = len(works) == 1
-    blocks: list[Block] = [Paragraph(f"This is {next(iter(works))}.")] if alike else []
-    blocks.append(Items(tuple(_words(model, alike) for model in models)))
-    if more := sum(model.fit is not None for model in findings.models) - len(models):
-        blocks.append(Paragraph(f"Scaling models of {more} more series are not shown here."))
-    without = [
-        f"{figure_data.series_name(model.series.key)}: {model.reason}."
-        for model in findings.models
-        if not model.fit
-    ]
-    if without:
-        left = len(without) - MOST_MODELS
-        blocks.append(
-            Paragraph(
-                "No scaling model for "
-                + " ".join(without[:MOST_MODELS])
-                + f" And for {left} more." * (left > 0)
+    words = (
+        " ".join(
+            (
+                describe_fit(model, figure_data.series_name(model.series.key)),
+                *model_sentences(model),
+                f"This is {describe_work(model)}.",
             )
         )
+        for model in models
+    )
+    blocks: list[Block] = [Items(tuple(words))]
+    if without := [model for model in findings.models if not model.fit]:
+        names = (f"{figure_data.series_name(model.series.key)}: {model.reason}." for model in without)
+        blocks.append(Paragraph(f"No scaling model for {' '.join(names)}"))
     blocks += [Drawing(partial(time_figure, findings)), _predicted(models), Paragraph(INTERVALS)]
     return Section("How the times scale", tuple(blocks), "models")
 
@@ -184,13 +178,6 @@ def shown_models(findings: Findings) -> list[Model]:
     if len(models) > MOST_MODELS and (choice := findings.advice.choice):
         models.sort(key=lambda model: model.series.key.series != choice.key.series)
     return models[:MOST_MODELS]
-
-
-def _words(model: Model, alike: bool) -> str:
-    work = "" if alike else f"This is {describe_work(model)}."
-    return " ".join(
-        (describe_fit(model, figure_data.series_name(model.series.key)), *model_sentences(model), work)
-    ).rstrip()
 
 
 def _predicted(models: Sequence[Model]) -> Table:

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.figure import COLOURS, HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
-from scalestudy.report.figure_data import Records, bar, downsample, ends, labels, rounded
+from scalestudy.report.figure_data import Records, bar, ends, labels, rounded
 from scalestudy.report.number_format import cost_unit, time_unit
 
 NAME = "time-and-cost"
@@ -161,7 +160,7 @@ MOST_PHASES = 7
 
 
 def phases(findings: Findings) -> list[Figure]:
-    """Wall time by phase, one bar for each row, or for some rows if there are many."""
+    """Wall time by phase, one bar for each row, or for the first if there are many."""
     import altair as alt
 
     records, names, unit = phase_records(findings)
@@ -198,7 +197,7 @@ def phase_records(findings: Findings) -> tuple[Records, list[str], str]:
     shown = _largest(findings.phases.values())
     unit, length = time_unit([sum(seconds.values()) for seconds in findings.phases.values()])
     records: Records = []
-    for key in _some_rows(findings):
+    for key in list(findings.phases)[:MOST_ROWS]:
         by_phase = findings.phases[key]
         total = sum(by_phase.values()) or 1.0
         for order, (name, members) in enumerate(shown.items()):
@@ -223,14 +222,3 @@ def _largest(rows: Iterable[dict[str, float]]) -> dict[str, list[str]]:
         kept = kept[: MOST_PHASES - 1]
     rest = [name for name in totals if name not in kept]
     return {name: [name] for name in order if name in kept} | ({"other": rest} if rest else {})
-
-
-def _some_rows(findings: Findings) -> list[Key]:
-    """All rows, or those of some numbers of workers if there are many."""
-    keys = list(findings.phases)
-    if len(keys) <= MOST_ROWS:
-        return keys
-    series = len({(key.strategy, key.variant) for key in keys})
-    advised = {findings.advice.choice.workers} if findings.advice.choice else set()
-    counts = downsample([key.workers for key in keys], max(2, MOST_ROWS // series), advised)
-    return [key for key in keys if key.workers in counts][:MOST_ROWS]
