@@ -190,7 +190,7 @@ def strategies() -> str:
     from scalestudy.plugins.engines import REGISTRY as ENGINES
 
     lines = []
-    for name in ENGINES.names():
+    for name in ENGINES.built_in():
         engine = ENGINES.get(name)
         if not engine.strategies:
             continue

@@ -136,9 +136,13 @@ def test_the_core_works_without_features(tmp_path):
     assert "horovod" in done.stdout
 
 
-def test_every_public_name_is_explained():
+def test_a_package_of_other_authors_needs_only_public_names():
     for name in scalestudy.__all__:
         assert getattr(scalestudy, name).__doc__, name
+    for file in Path(__file__).parent.glob("plugins/brought/*.py"):
+        used = {name for name in imports(file) if name.startswith("scalestudy")}
+        names = {name for name in used if not name.startswith(("scalestudy.losses", "scalestudy.metrics"))}
+        assert names <= {"scalestudy", *(f"scalestudy.{name}" for name in scalestudy.__all__)}, file.name
 
 
 def test_a_login_node_needs_no_framework():

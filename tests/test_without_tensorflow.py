@@ -15,11 +15,13 @@ import pytest
 
 TESTS = Path(__file__).parent
 pytestmark = pytest.mark.slow
-LINEAR_ALONE = """
+ENTRY_POINTS = """
+[scalestudy.engines]
+linear = linear:TRAITS
+"""
+NO_FRAMEWORK = """
 import sys
 sys.modules.update(dict.fromkeys(["tensorflow", "keras", "horovod", "torch", "jax"]))
-from scalestudy.built_in import BUILT_IN
-BUILT_IN["scalestudy.engines"]["linear"] = "linear:TRAITS"
 """
 STUDY = """
 task = "cnn"
@@ -42,7 +44,11 @@ seed = [0, 1]
 def scalestudy(tmp_path_factory):
     """Our command line with a NumPy engine, without frameworks: a call returns (output, errors)."""
     site = tmp_path_factory.mktemp("site")
-    (site / "sitecustomize.py").write_text(LINEAR_ALONE)
+    package = site / "linear-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: linear\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text(ENTRY_POINTS)
+    (site / "sitecustomize.py").write_text(NO_FRAMEWORK)
     path = os.pathsep.join(map(str, (site, TESTS.parent / "src", TESTS / "support")))
 
     def call(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What the registries hold, in the order in which it is shown.
+"""What this package itself registers, in the form of entry points, in the order in which it is shown.
 
 Registries are below what they find, so only this file, which belongs to no package, names both.
 """

@@ -10,7 +10,7 @@ from scalestudy.config.catalog import (
     NAMES,
     TASKS,
     applications,
-    has_name,
+    is_ours,
     read_task_file,
     task_defaults,
     task_file,
@@ -70,7 +70,7 @@ def test_without_any_source_it_says_where_to_name_one():
 
 
 def test_every_task_of_ours_is_one_file_of_the_form_that_users_write():
-    for name in TASKS.names():
+    for name in TASKS.built_in():
         text = task_file(name).read_text()
         assert all(f"\n{word}" in text for word in ("kind = ", "data = ", "def model(data"))
 
@@ -82,7 +82,7 @@ def test_the_models_of_keras_are_known_without_importing_it():
 
 def test_a_study_may_name_one(write_study):
     study = load_study(write_study('task = "keras:MobileNetV2"\n[data]\nsource = "digits"'))
-    assert (study.task, has_name(study.task)) == ("keras:MobileNetV2", True)
+    assert (study.task, is_ours(study.task)) == ("keras:MobileNetV2", True)
     assert task_defaults(study.task).train["weights"] == "imagenet"
     assert task_file(study.task).name == "applications.py"
 

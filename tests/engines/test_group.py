@@ -29,7 +29,7 @@ def test_the_row_of_a_strategy_is_enough_to_join_it(monkeypatch):
     module = ModuleType("their_strategy")
     module.join = join
     monkeypatch.setitem(sys.modules, "their_strategy", module)
-    row = Traits("theirs", "a strategy", "tensorflow", join="their_strategy:join")
+    row = Traits("theirs", "another package's", "tensorflow", join="their_strategy:join")
     monkeypatch.setattr(joining, "traits", {"theirs": row}.__getitem__)
     group, replicas = joining.join("theirs", ALONE, workers=2, device="cpu")
     assert (group.size, replicas.workers, replicas.slices) == (1, 2, ((0, 2),))

@@ -20,7 +20,7 @@ def test_only_multiworker_and_horovod_take_a_process_per_worker(name, processes)
 
 
 def test_a_strategy_belongs_to_one_engine_and_is_held_against_its_own_alone():
-    assert {traits(name).engine for name in REGISTRY.names()} == {"tensorflow", "torch"}
+    assert {traits(name).engine for name in REGISTRY.built_in()} == {"tensorflow", "torch"}
     assert strategies.references("tensorflow") == ("single", "native")
     assert strategies.references("torch") == ("ddp", "torch-single")
     assert strategies.references(None) == ("single", "native", "ddp", "torch-single")
@@ -58,8 +58,8 @@ def test_an_unknown_strategy_of_a_foreign_folder_counts_as_timed_and_comes_last(
 
 @pytest.mark.slow
 def test_no_file_but_the_table_and_the_strategies_names_a_strategy():
-    names = set(REGISTRY.names()) - LIBRARY
-    modules = {join.partition(":")[0] for name in REGISTRY.names() if (join := traits(name).join)}
+    names = set(REGISTRY.built_in()) - LIBRARY
+    modules = {join.partition(":")[0] for name in REGISTRY.built_in() if (join := traits(name).join)}
     joining = {SOURCE.parent / f"{module.replace('.', '/')}.py" for module in modules}
     for file in SOURCE.rglob("*.py"):
         if file in joining or file.parent.name == "plugins" or file in SOURCE.glob("engines/*/*_traits.py"):

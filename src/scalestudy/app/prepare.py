@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scalestudy.app.follow import Listener
 from scalestudy.app.task_checks import fetch_weights, refuse_missing_weights, refuse_unusable
-from scalestudy.config.catalog import has_name
+from scalestudy.config.catalog import is_ours
 from scalestudy.config.expand import expand
 from scalestudy.config.file import Study
 from scalestudy.config.keys import UndefinedVariable, expand_range
@@ -37,7 +37,7 @@ def with_task_data(study: Study) -> tuple[Study, Kind | None]:
     Raises:
         UserError: Neither names a source.
     """
-    if has_name(study.task):
+    if is_ours(study.task):
         return study, study.brought.kind
     brought = study.brought
     if brought.reads and study.data.read is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from scalestudy.app.follow import Listener
-from scalestudy.config.catalog import has_name, task_file
+from scalestudy.config.catalog import is_ours, task_file
 from scalestudy.config.file import Study
 from scalestudy.config.formula import write_call
 from scalestudy.config.objectives import (
@@ -116,7 +116,7 @@ def check_task_files(points: Iterable[Point], listener: Listener) -> None:
     for point in {
         (p.engine, p.environment, p.train.loss is None, p.train.metrics is None): p
         for p in points
-        if p.files is None and not has_name(p.task)
+        if p.files is None and not is_ours(p.task)
     }.values():
         if not _is_here(point):
             continue
@@ -175,7 +175,7 @@ def _stamp(point: Point, prepared: str) -> Path | None:
     from scalestudy.data.store.prepared import Prepared
 
     task, train = point.task, point.train
-    if has_name(task) and train.weights in (None, "none") and not train.frozen_epochs:
+    if is_ours(task) and train.weights in (None, "none") and not train.frozen_epochs:
         return None
     try:
         text = task_file(task).read_bytes()

@@ -35,7 +35,8 @@ def report(
     form: Annotated[
         str | None,
         option(
-            "Output format: table (the first rows if there are many), csv, json, html or markdown.",
+            "Output format: table (the first rows if there are many), csv, json, html, markdown, or "
+            "one of another package.",
             "FORMAT",
             "by the ending of --out, else table",
             name="--format",

@@ -4,11 +4,12 @@ import itertools
 import re
 import socket
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.util.errors import UserError
+from scalestudy.util.registry import Registry
 
 Environment = Mapping[str, str]
 
@@ -104,6 +105,11 @@ HOSTS = "SCALESTUDY_HOSTS"
 NODES = "SCALESTUDY_NODES"
 """Nodes of a PBS job. Job scripts read them from the file of PBS, which only the first node has."""
 
+PLACEMENTS: Registry[Callable[[Environment], Placement | None]] = Registry(
+    "scalestudy.placements", lambda: {"torchrun": torchrun, "openmpi": openmpi, "pbs": pbs}
+)
+"""Functions that read the placement from a launcher's variables; None without them."""
+
 
 def resolve(environment: Environment) -> Placement:
     """Return the placement that the environment describes; a process started alone is rank 0 of 1.
@@ -119,7 +125,7 @@ def resolve(environment: Environment) -> Placement:
         UserError: If a launcher's variables are incomplete or not numbers, or if two launchers disagree about
             the rank or the size.
     """
-    placements = [place for read in (torchrun, openmpi, pbs) if (place := read(environment))]
+    placements = [place for read in PLACEMENTS.items() if (place := read(environment))]
     step = slurm(environment)
     if step and not (placements and len(set(step.hosts)) == step.size):
         placements.append(step)

@@ -101,19 +101,35 @@ class TaskDefaults:
 
 
 def has_name(task: str) -> bool:
-    """Whether a task has a name: a part of this package, or a Keras model; otherwise it is a file.
-
-    Its file has only literals and needs no import.
-    """
+    """Whether a task has a name: built in, from another package, or a Keras model; otherwise it is a file."""
     return task in TASKS or is_application(task)
 
 
+def is_ours(task: str) -> bool:
+    """Whether a task is part of this package; its file then has only literals and needs no import."""
+    return task in TASKS.built_in() or is_application(task)
+
+
 def task_file(task: str) -> Path:
-    """Return the file of a task, given by name or by path."""
+    """Return the file of a task, given by name or by path.
+
+    Raises:
+        UserError: The module of a named task is missing from the package that offers it.
+    """
     if not has_name(task):
         return Path(task)
     name = APPLICATIONS.module("keras") if is_application(task) else TASKS.module(task)
-    return Path(__file__).parents[2].joinpath(*name.split(".")).with_suffix(".py")
+    try:
+        spec = importlib.util.find_spec(name)
+    except ImportError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise UserError(
+            f"the module {name} of the task {task}",
+            "none",
+            "Repair or uninstall the package that provides it.",
+        )
+    return Path(spec.origin)
 
 
 def task_defaults(task: str) -> TaskDefaults:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from scalestudy.config.catalog import has_name
+from scalestudy.config.catalog import is_ours
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
 from scalestudy.plugins.engines import engine_traits
@@ -117,7 +117,7 @@ def _of_settings(point: Point, study: Study) -> Iterator[_Obstacle]:
         )
     weights = point.train.weights
     # A task file decides in its own code; see tasks/load.py.
-    if weights is not None and has_name(point.task) and "weights" not in study.brought.train:
+    if weights is not None and is_ours(point.task) and "weights" not in study.brought.train:
         yield (
             "a task whose model takes initial weights, for train.weights",
             f'weights = "{weights}" for {point.task}',

@@ -1,6 +1,6 @@
 """Losses and metrics by name: their parameters in a study file, and which direction is better.
 
-`tasks/` computes those that a study file can name.
+`tasks/` computes those that a study file can name. Those of other packages have no parameters.
 """
 
 import re
@@ -9,13 +9,14 @@ from typing import Literal, NamedTuple
 
 from scalestudy.config.formula import FormulaTerm, Range, WrongFormula, parse_call, parse_sum
 from scalestudy.util.errors import UserError
+from scalestudy.util.registry import Registry
 
 LOSSES: dict[str, dict[str, Range]] = {
     "bce": {},
     "cross_entropy": {},
     "focal": {"gamma": Range(2.0, 0, 10)},
     "dice": {"smooth": Range(1.0)},
-}
+} | {name: {} for name in Registry("scalestudy.losses").names()}
 """Each loss is in [0, ∞), one number for every sample."""
 WEIGHTED = ("bce", "cross_entropy", "focal")
 """Losses that accept class weights."""
@@ -27,7 +28,7 @@ METRICS: dict[str, dict[str, Range]] = {
     "precision": {},
     "recall": {},
     "f1": {},
-}
+} | {name: {} for name in Registry("scalestudy.metrics").names()}
 
 
 def loss_terms(text: str) -> tuple[FormulaTerm, ...]:

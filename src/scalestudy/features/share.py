@@ -8,7 +8,7 @@ from typing import Any
 
 from scalestudy.analysis.runs import Run, epoch_values
 from scalestudy.analysis.shared import SharedRun, SharedStudy
-from scalestudy.config.catalog import has_name
+from scalestudy.config.catalog import is_ours
 from scalestudy.config.differences import settings_of
 from scalestudy.config.keys import choices, full_name
 from scalestudy.config.objectives import class_keys, known
@@ -82,7 +82,7 @@ def is_plain(key: str, value: Any) -> bool:
 
 def _is_ours(key: str, text: str) -> bool:
     if key == "task":
-        return has_name(text)
+        return is_ours(text)
     if key == "data.source":
         return _SOURCE.fullmatch(text) is not None
     if key == "train.weights":

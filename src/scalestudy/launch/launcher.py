@@ -185,7 +185,7 @@ Step = Moved | UnrecordedFailure | Submitted | Note
 
 
 class Launcher(Protocol):
-    """Starts the workers of points. `built_in.py` names them.
+    """Starts the workers of points. Registered by name in the entry point group "scalestudy.launchers".
 
     Attributes:
         title: Name shown to users, such as "Slurm".

@@ -1,4 +1,7 @@
-"""The engines: what is known about each without importing its framework, for example on a login node."""
+"""The engines: what is known about each without importing its framework, for example on a login node.
+
+A package adds an engine by an entry point in the group "scalestudy.engines" that names an `EngineTraits`.
+"""
 
 import os
 from collections.abc import Collection, Iterable, Mapping

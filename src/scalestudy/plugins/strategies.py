@@ -1,4 +1,7 @@
-"""The strategies of all engines (`EngineTraits.strategies`), described without importing a framework."""
+"""The strategies of all engines (`EngineTraits.strategies`), described without importing a framework.
+
+A package adds a strategy to an engine by an entry point in the group "scalestudy.strategies".
+"""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -117,7 +120,7 @@ def swept_names() -> list[str]:
 
 
 def of_engine(engine: str) -> list[Traits]:
-    """The strategies of an engine, in the order in which they are shown."""
+    """The strategies of an engine from any package, in the order in which they are shown."""
     return [row for row in REGISTRY.items() if row.engine == engine]
 
 

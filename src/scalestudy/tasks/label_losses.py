@@ -18,6 +18,7 @@ import numpy as np
 
 from scalestudy.config.formula import FormulaTerm
 from scalestudy.tasks.task import DataInfo
+from scalestudy.util.registry import Registry
 
 LOGITS = "_keras_logits"
 """Private attribute in which Keras keeps the logits of a softmax or sigmoid."""
@@ -141,18 +142,16 @@ def dice(data: DataInfo, *, smooth: float = 1.0) -> Loss:
     return losses
 
 
-NAMED: dict[str, Callable[..., Loss]] = {
-    "bce": bce,
-    "cross_entropy": cross_entropy,
-    "focal": focal,
-    "dice": dice,
-}
+NAMED: Registry[Callable[..., Loss]] = Registry(
+    "scalestudy.losses",
+    lambda: {"bce": bce, "cross_entropy": cross_entropy, "focal": focal, "dice": dice},
+)
 """Losses by their names in study and task files."""
 
 
 def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
     """Return the weighted sum of losses."""
-    parts = [(term.weight, NAMED[term.name](data, **term.parameters)) for term in terms]
+    parts = [(term.weight, NAMED.get(term.name)(data, **term.parameters)) for term in terms]
 
     def losses(targets: Any, outputs: Any) -> Any:
         values = [

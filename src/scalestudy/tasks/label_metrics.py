@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.tasks.label_losses import is_of, likeliest, split_ignored, total
+from scalestudy.util.registry import Registry
 
 Values = NDArray[np.float64]
 
@@ -193,13 +194,16 @@ class TopK(Accuracy):
         return super().get_config() | {"k": self.k}
 
 
-NAMED: dict[str, Callable[..., keras.Metric]] = {
-    "iou": IoU,
-    "dice": Dice,
-    "accuracy": Accuracy,
-    "top_k": TopK,
-    "precision": Precision,
-    "recall": Recall,
-    "f1": F1,
-}
+NAMED: Registry[Callable[..., keras.Metric]] = Registry(
+    "scalestudy.metrics",
+    lambda: {
+        "iou": IoU,
+        "dice": Dice,
+        "accuracy": Accuracy,
+        "top_k": TopK,
+        "precision": Precision,
+        "recall": Recall,
+        "f1": F1,
+    },
+)
 """Metrics for classes, by their names in study and task files: (number of classes, ignored value, name=…)."""

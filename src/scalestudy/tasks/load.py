@@ -46,7 +46,7 @@ HOOKS = {
 
 
 def load_task(task: str, data: DataInfo, train: ResolvedTrain | None = None) -> Task:
-    """Build a task for this data from its name or its file.
+    """Build a task for this data from its name ("unet", or one of another package) or its file.
 
     `train` is passed to models that take it; None means the task's defaults.
 

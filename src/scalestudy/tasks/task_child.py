@@ -216,7 +216,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     path, engine = request["file"], engine_traits(request.get("engine", DEFAULT))
     os.environ.update(process_environment(os.environ, engine, gpus=(), quiet=True).values)
     with without_unused(engine.unused):
-        from scalestudy.config.catalog import has_name, task_defaults
+        from scalestudy.config.catalog import is_ours, task_defaults
         from scalestudy.config.settings import ResolvedTrain, TrainSettings
         from scalestudy.tasks.load import module_of, refuse_incomplete, task_of
         from scalestudy.tasks.task import DataInfo
@@ -248,7 +248,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     # A full temporary folder is no error of the model: suppress OSError.
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
         prove_savable(task.model, f"{folder}/model.keras", task.definitions)
-    if has_name(path):
+    if is_ours(path):
         return {"notes": []}
     outputs = forward(task, prepared, path)
     notes = notes_on(module, task, prepared, outputs)

@@ -91,7 +91,7 @@ def make_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
         UserError: If the metric does not apply to this data.
     """
     refuse_unfit([term], data.classes)
-    return NAMED[term.name](data.classes, data.ignore, name=metric_key(term), **term.parameters)
+    return NAMED.get(term.name)(data.classes, data.ignore, name=metric_key(term), **term.parameters)
 
 
 def task_metrics(

@@ -1,46 +1,72 @@
-"""Registries of items by name: strategies, engines, tasks, data sources, launchers, report formats.
+"""Registries of extensions by name: strategies, engines, tasks, data sources, launchers, report formats.
 
-Items are imported at their first use.
+Built-in items and those of other packages are found in the same way. Another package declares an entry point
+in its `pyproject.toml`, such as `[project.entry-points."scalestudy.tasks"]` with
+`mine = "my_package.tasks:mine"`. Items are imported at their first use.
 """
 
 import importlib
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
+
+from scalestudy.util.errors import UserError
 
 Item = TypeVar("Item")
 BUILT_IN: dict[str, Mapping[str, str]] = {}
-"""Items by group, each as "module:attribute" or as a module; the root of this package fills it."""
+"""Built-in items by group, each as "module:attribute" or as a module; the root of this package fills it."""
 
 
 class Registry(Generic[Item]):
     """Items of one kind, by name.
 
     Args:
-        group: Name of the kind in `BUILT_IN`.
-        items: A function that returns the items; by default they are those of `BUILT_IN`.
+        group: Name of the entry point group, such as "scalestudy.tasks".
+        built_in: A function that returns the built-in items; by default they are those of `BUILT_IN`.
     """
 
-    def __init__(self, group: str, items: Callable[[], Mapping[str, Item]] | None = None) -> None:
-        self.group, self._given = group, items
+    def __init__(self, group: str, built_in: Callable[[], Mapping[str, Item]] | None = None) -> None:
+        self.group, self._given = group, built_in
         self._loaded: dict[str, Item] = {}
 
     @cached_property
-    def _table(self) -> Mapping[str, Any]:
-        return BUILT_IN[self.group] if self._given is None else self._given()
+    def _built_in(self) -> Mapping[str, Any]:
+        return BUILT_IN.get(self.group, {}) if self._given is None else self._given()
+
+    @cached_property
+    def _added(self) -> dict[str, EntryPoint]:
+        entries: dict[str, EntryPoint] = {}
+        for entry in sorted(entry_points(group=self.group), key=lambda entry: entry.name):
+            if entry.name in self._built_in or (entry.name in entries and entries[entry.name] != entry):
+                raise UserError(
+                    f"one {entry.name!r} in {self.group}",
+                    f"another one from {_package(entry)}",
+                    "Uninstall that package, or ask its authors for another name.",
+                )
+            entries[entry.name] = entry
+        return entries
 
     def names(self) -> list[str]:
-        """Return all names, in the order in which they are shown."""
-        return list(self._table)
+        """Return all names: first the built-in ones, then those of other packages in alphabetical order."""
+        return [*self._built_in, *self._added]
+
+    def built_in(self) -> list[str]:
+        """Return the names of the built-in items."""
+        return list(self._built_in)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._table
+        return name in self._built_in or name in self._added
 
     def get(self, name: str) -> Item:
-        """Return the item with this name, which is imported at its first use; raises KeyError."""
+        """Return the item with this name, which is imported at its first use.
+
+        Raises:
+            KeyError: If there is none.
+            UserError: If it comes from another package and cannot be imported.
+        """
         if name not in self._loaded:
-            given = self._table[name]
-            self._loaded[name] = load(given) if isinstance(given, str) else given
+            self._loaded[name] = self._load(name)
         return self._loaded[name]
 
     def items(self) -> list[Item]:
@@ -48,9 +74,29 @@ class Registry(Generic[Item]):
         return [self.get(name) for name in self.names()]
 
     def module(self, name: str) -> str:
-        """Return the module that holds the item with this name, without importing it; raises KeyError."""
-        module: str = self._table[name]
-        return module.partition(":")[0]
+        """Return the name of the module that holds the item with this name, without importing it.
+
+        Raises:
+            KeyError: If there is no such item.
+        """
+        where = self._built_in[name] if name in self._built_in else self._added[name].value
+        return where.partition(":")[0].strip()
+
+    def _load(self, name: str) -> Item:
+        if name in self._built_in:
+            given = self._built_in[name]
+            item: Item = load(given) if isinstance(given, str) else given
+            return item
+        entry = self._added[name]
+        try:
+            brought: Item = entry.load()
+        except Exception as error:
+            raise UserError(
+                f"{name!r} of {_package(entry)}, by its entry point {entry.value}",
+                f"{type(error).__name__}: {error}",
+                "Repair or uninstall that package.",
+            ) from error
+        return brought
 
 
 def load(where: str) -> Any:
@@ -58,3 +104,7 @@ def load(where: str) -> Any:
     module, _, attribute = where.partition(":")
     holder = importlib.import_module(module)
     return getattr(holder, attribute) if attribute else holder
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"the package {entry.dist.name} {entry.dist.version}" if entry.dist else "a package"

@@ -110,9 +110,12 @@ def test_needs_are_what_processes_meet_by_each_once():
     assert needs_of(points("single", "mirrored", "virtual")) == ()
 
 
-def test_a_strategy_brings_its_library(monkeypatch):
-    mine = Traits("mine", "a strategy", "tensorflow", processes="per-worker", library="mpi4py")
-    monkeypatch.setitem(strategies.REGISTRY._table, "mine", mine)
+def test_a_strategy_of_another_package_brings_its_library(monkeypatch):
+    mine = Traits(
+        "mine", "a strategy of another package", "tensorflow", processes="per-worker", library="mpi4py"
+    )
+    monkeypatch.setitem(strategies.REGISTRY._built_in, "mine", "")
+    monkeypatch.setitem(strategies.REGISTRY._loaded, "mine", mine)
     about = CheckSubject(points=points("mine"))
     assert plan_of(about, CheckOptions(workers=2)).libraries == ("mpi4py",) and needs_of(about.points) == ()
 

@@ -172,7 +172,7 @@ def write_set(
             targets.write(target.data)
         digests = {file.path.name: file.finish() for file in (inputs, targets)}
     names = source.class_names()
-    if done != contents.count or highest >= len(names):
+    if done != contents.count or highest >= len(names):  # a source of another package may be wrong
         raise UserError(
             f"{contents.count} samples of {len(names)} classes, as announced by the source",
             f"{done} samples with classes up to {highest} from {source.identity}",

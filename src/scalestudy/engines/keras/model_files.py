@@ -10,7 +10,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from scalestudy.config.catalog import has_name
+from scalestudy.config.catalog import TASKS, has_name, is_ours
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.load import definitions_of
 from scalestudy.tasks.task_file import import_file
@@ -27,8 +27,11 @@ def load_model(path: str, task: str) -> keras.Model:
         UserError: If the model cannot be loaded.
     """
     definitions = {}
-    if not has_name(task) and Path(task).is_file():
-        definitions = definitions_of(import_file(Path(task)))
+    if not is_ours(task):
+        if task in TASKS:
+            definitions = definitions_of(TASKS.get(task))
+        elif Path(task).is_file():
+            definitions = definitions_of(import_file(Path(task)))
     try:
         # Lambda layers are code in the file itself: the user's own, if a file of theirs defines the task.
         safe = has_name(task) or not definitions

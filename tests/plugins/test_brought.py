@@ -1,0 +1,92 @@
+"""A third-party package is installed and used in a study; none of our code names its contents."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+STUDY = """
+task = "brought"
+[data]
+cache = "cache"
+[sweep]
+strategy = ["single", "brought"]
+workers = [1, 2]
+seed = 0
+"""
+
+
+@pytest.fixture(scope="module")
+def scalestudy(tmp_path_factory):
+    """Our command line with the installed package; a call returns (output, errors)."""
+    site = tmp_path_factory.mktemp("site")
+    install = ["install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(site)]
+    source = tmp_path_factory.mktemp("source") / "package"
+    subprocess.run(["cp", "-r", str(HERE), str(source)], check=True)
+    subprocess.run([sys.executable, "-m", "pip", *install, str(source)], check=True, stdin=subprocess.DEVNULL)
+    path = os.pathsep.join((str(HERE.parents[1] / "src"), str(site)))
+
+    def call(folder: Path, *words: str, code: int = 0) -> tuple[str, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "scalestudy", *words],
+            cwd=folder,
+            text=True,
+            capture_output=True,
+            env=os.environ | {"PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout, done.stderr
+
+    return call
+
+
+@pytest.mark.slow
+def test_what_is_brought_is_offered_like_our_own(scalestudy, tmp_path):
+    scalestudy(tmp_path, "init", "study.toml", "--task", "brought")
+    text = (tmp_path / "study.toml").read_text()
+    names, _, rest = text.partition("task = ")
+    assert "brought" in names.split("Names: ")[1].strip().split(", ")
+    assert rest.startswith('"brought"\n')
+    _, refused = scalestudy(tmp_path, "report", ".", "--format", "pdf", code=2)
+    assert refused.split("Received")[0].rstrip().endswith(", brought")
+    (tmp_path / "study.toml").write_text('task = "brough"')
+    _, refused = scalestudy(tmp_path, "run", "study.toml", code=2)
+    assert 'Did you mean "brought"?' in refused
+
+
+@pytest.mark.engine
+def test_a_study_of_what_is_brought_runs_from_its_data_to_its_report(scalestudy, tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY)
+    scalestudy(tmp_path, "run", "study.toml")
+    folder = "studies/study"
+    rows = list(csv.DictReader(StringIO(scalestudy(tmp_path, "report", folder, "--format", "csv")[0])))
+    assert [(row["strategy"], row["workers"]) for row in rows] == [("single", "1"), ("brought", "1")]
+    assert float(rows[0]["quality"]) == float(rows[1]["quality"]) > 0.9
+    assert scalestudy(tmp_path, "report", folder, "--format", "brought")[0] == "study: 2 runs\n"
+    assert (tmp_path / folder / "report" / "brought.txt").read_text() == "study: 2 runs\n"
+    point = json.loads((tmp_path / folder / "points" / "brought-w1-s0" / "run-1" / "point.json").read_text())
+    assert (point["data"]["source"], point["train"]["batch_size"]) == ("brought:60", 10)
+    assert rows[0]["metric"] == "brought"
+
+
+@pytest.mark.slow
+def test_without_the_package_its_study_is_refused_by_name(tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY)
+    done = subprocess.run(
+        [sys.executable, "-m", "scalestudy", "run", "study.toml"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(HERE.parents[1] / "src")},
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "brought" in done.stderr
