@@ -106,6 +106,8 @@ ENGINES: Registry[Any] = Registry("scalestudy.engines")
 
 
 REGISTRY: Registry[Traits] = Registry("scalestudy.strategies", _of_engines)
+SCRIPT_STRATEGY = "ddp"
+"""Strategy under which scripts run and are recorded; a script itself combines the gradients."""
 DEFAULT = "native"
 
 

@@ -14,7 +14,7 @@ from scalestudy.engines.rendezvous import find_address, interface_of
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
 from scalestudy.plugins.engines import engine_of_script, engine_traits
-from scalestudy.plugins.strategies import traits
+from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import load
 
@@ -87,8 +87,6 @@ def _imports_anew(modules: Mapping[str, Any]) -> bool:
     return getattr(modules.get(SPAWNED), "__name__", "") == SPAWNED
 
 
-SCRIPT_STRATEGY = "ddp"
-"""Strategy under which scripts run and are recorded; a script itself combines the gradients."""
 DEVICE, FOLDER, OUT, SEED = (f"SCALESTUDY_SCRIPT_{name}" for name in ("DEVICE", "FOLDER", "OUT", "SEED"))
 """Environment variables with which `scalestudy launch` configures its processes and their folders."""
 

@@ -21,7 +21,6 @@ from scalestudy.features.scripts.join import (
     DEVICE,
     FOLDER,
     OUT,
-    SCRIPT_STRATEGY,
     SEED,
     refuse_other_engines,
     torchrun_variables,
@@ -35,6 +34,7 @@ from scalestudy.launch.local import STOP, failure_of_end, points_here, terminabl
 from scalestudy.launch.reserve import await_gpus, grant
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, worker_commands
 from scalestudy.plugins.engines import find_packages
+from scalestudy.plugins.strategies import SCRIPT_STRATEGY
 from scalestudy.store.records import Failure, Result
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import finished_run

@@ -31,10 +31,10 @@ from scalestudy.config.settings import (
     TrainSettings,
 )
 from scalestudy.config.task_sources import digests, source_files
-from scalestudy.features.scripts.join import FOLDER, OUT, SCRIPT_STRATEGY, Start, main_file
+from scalestudy.features.scripts.join import FOLDER, OUT, Start, main_file
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.plugins.strategies import traits
+from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
 from scalestudy.store.record_file import read_record
 from scalestudy.store.records import EpochRecord, Progress, Result
 from scalestudy.store.run_folder import RunFolder, write_point

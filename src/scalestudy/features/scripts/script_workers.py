@@ -26,7 +26,6 @@ import psutil
 from scalestudy.config.objectives import Better
 from scalestudy.features.scripts.join import (
     FOLDER,
-    SCRIPT_STRATEGY,
     SEED,
     Start,
     is_helper,
@@ -41,7 +40,7 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.rank_environment import rank_record
 from scalestudy.measure.utilisation import peak_memory
 from scalestudy.plugins.engines import engine_traits
-from scalestudy.plugins.strategies import traits
+from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import ScalestudyError, UserError
 
