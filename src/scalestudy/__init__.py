@@ -1,7 +1,7 @@
 """Scalestudy: train one Keras or PyTorch model on many workers, and measure what each added worker gains.
 
 `run`, `open` and `demo` are studies from Python, and `workers` is for scripts of your own. The rest is for
-packages that bring a strategy, a source, a launcher, an engine or a report format.
+packages that bring a strategy, a source, a launcher or an engine.
 """
 
 import importlib
@@ -11,11 +11,9 @@ from scalestudy.built_in import BUILT_IN
 from scalestudy.util import registry
 
 if TYPE_CHECKING:
-    from scalestudy.analysis.findings import Findings as Findings
     from scalestudy.cluster.placement import Placement as Placement
     from scalestudy.config.settings import DataSettings as DataSettings
     from scalestudy.data.samples import Sample as Sample
-    from scalestudy.data.sources.listing import Layout as Layout
     from scalestudy.data.sources.source import Contents as Contents
     from scalestudy.data.sources.source import Source as Source
     from scalestudy.data.sources.source import digest as digest
@@ -31,18 +29,14 @@ if TYPE_CHECKING:
     from scalestudy.plugins.engines import EngineTraits as EngineTraits
     from scalestudy.plugins.strategies import Rendezvous as Rendezvous
     from scalestudy.plugins.strategies import Traits as Traits
-    from scalestudy.report.formats import Format as Format
-    from scalestudy.report.formats import Medium as Medium
     from scalestudy.util.errors import RunError as RunError
     from scalestudy.util.errors import UserError as UserError
 
 registry.BUILT_IN |= BUILT_IN
 _NAMES = {
-    "analysis.findings": ("Findings",),
     "cluster.placement": ("Placement",),
     "config.settings": ("DataSettings",),
     "data.sources.source": ("Contents", "Source", "digest"),
-    "data.sources.listing": ("Layout",),
     "data.samples": ("Sample",),
     "engines.interface": ("Engine",),
     "engines.group": ("Joined", "join"),
@@ -51,7 +45,6 @@ _NAMES = {
     "notebook": ("demo", "open", "run"),
     "plugins.engines": ("EngineTraits",),
     "plugins.strategies": ("Rendezvous", "Traits"),
-    "report.formats": ("Format", "Medium"),
     "util.errors": ("RunError", "UserError"),
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names}
