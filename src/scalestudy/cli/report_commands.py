@@ -35,8 +35,7 @@ def report(
     form: Annotated[
         str | None,
         option(
-            "Output format: table (the first rows if there are many), csv, json, html, markdown, or "
-            "one of another package.",
+            "Output format: table (the first rows if there are many), csv, json, html or markdown.",
             "FORMAT",
             "by the ending of --out, else table",
             name="--format",
