@@ -113,15 +113,14 @@ def test_every_python_computes_the_same_digest(folder):
     }
 
 
-def test_a_change_is_named_with_its_first_line(folder, tmp_path):
+def test_a_change_is_named(folder, tmp_path):
     files = {"own.py": tmp_path / "new.py", "net.py": folder / "net.py"}
     files["own.py"].write_text(TASK.replace("gelu", "relu") + "\nloss = 'mse'\n")
     before = digests({"own.py": folder / "own.py", "gone.py": folder / "unrelated.py"})
-    assert list(changes(before, digests(files), files, folder)) == [
+    assert list(changes(before, digests(files))) == [
         "gone.py is not imported any more",
         "net.py is not among the sources of its runs",
-        "own.py has changed: \"return net.Net(data, act='gelu')\" is now"
-        " \"return net.Net(data, act='relu')\"",
+        "own.py has changed",
     ]
 
 
@@ -132,7 +131,7 @@ def test_a_finished_run_of_an_edited_task_is_refused_with_what_changed(folder, r
     for seed in (0, 5):  # another point, too, would stand in the same report
         with pytest.raises(UserError) as caught:
             made(folder, seed)
-        assert 'net.py has changed: "return act" is now "return \'relu\'"' in caught.value.received
+        assert "net.py has changed" in caught.value.received
         assert "--out" in caught.value.action and str(results.path / "sources") in caught.value.action
     (folder / "net.py").write_text("import numpy, os\ndef Net(data, act): return act  # as before\n")
     assert made(folder).points() == results.points()

@@ -31,7 +31,7 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks import cnn, torch_cnn, torch_unet, unet
 from scalestudy.tasks.load import task_of
-from scalestudy.tasks.module import ModuleModel, note_on_logits, notes_on_forward
+from scalestudy.tasks.module import ModuleModel, note_on_logits
 from scalestudy.tasks.task import DataInfo, of_images
 from scalestudy.training.session import Session
 from scalestudy.training.set_evaluation import statistics_samples
@@ -147,32 +147,6 @@ def optimizers() -> dict[str, float]:
     return found
 
 
-class Hits(nn.Module):
-    """Accuracy in the style of torchmetrics."""
-
-    higher_is_better = True
-
-    def __init__(self, hits: Any = 0) -> None:
-        super().__init__()
-        self.first = hits
-        self.reset()
-
-    @property
-    def metric_state(self) -> dict[str, Any]:
-        return {"hits": self.hits, "seen": self.seen}
-
-    def reset(self) -> None:
-        self.hits = torch.tensor(0) if self.first == 0 else self.first
-        self.seen = torch.tensor(0)
-
-    def update(self, preds: torch.Tensor, target: torch.Tensor) -> None:
-        self.hits = self.hits + (preds.argmax(1) == target).sum()
-        self.seen = self.seen + len(target)
-
-    def compute(self) -> torch.Tensor:
-        return self.hits / self.seen
-
-
 def refused(**names: Any) -> str:
     try:
         task_file(info("classes", (4, 4, 1), 3), **names)
@@ -213,12 +187,6 @@ def objectives() -> dict[str, Any]:
         torch.manual_seed(1)
         task = task_file(masks, model=lambda data: nn.Conv2d(1, 1, 3, padding=1), loss=loss, metrics=["iou"])
         pixels[name] = task.loss(labels, task.model(torch.ones(2, 8, 8, 1))).tolist()
-    task = task_file(data, model=net, loss="cross_entropy", metrics=["accuracy", Hits()])
-    outputs, values = task.model(images), {}
-    for name, metric in task.metrics.items():
-        for rows in (slice(0, 2), slice(2, 5)):
-            metric.update_state(*task.seen_by(name, targets[rows], outputs[rows]))
-        values[name] = float(metric.result())
     ends = {"net": net, "soft": lambda data: nn.Sequential(net(data), nn.Softmax(1))}
     notes = {}
     for name, logits in (("net", True), ("soft", True), ("soft", False), ("net", False)):
@@ -229,13 +197,10 @@ def objectives() -> dict[str, Any]:
             )
         except UserError:
             notes[f"{name} {logits}"] = "refused"
-    ends["logarithms"] = lambda data: nn.Sequential(net(data), nn.LogSoftmax(1))
     for name, loss, logits in (
         ("net", nn.CrossEntropyLoss(), True),
         ("soft", nn.CrossEntropyLoss, False),
         ("soft", nn.functional.cross_entropy, True),
-        ("net", nn.NLLLoss(), True),
-        ("logarithms", nn.NLLLoss(), True),
     ):
         task = task_file(data, model=ends[name], loss=loss, logits=logits)
         kind = getattr(loss, "__name__", type(loss).__name__)
@@ -252,11 +217,9 @@ def objectives() -> dict[str, Any]:
     return {
         "losses": losses,
         "pixels": pixels,
-        "metrics": values,
-        "better": task_sense(net),
         "notes": notes,
         "class": refused(model=lambda data: nn.Linear, loss="cross_entropy"),
-        "mean": refused(model=net, loss="cross_entropy", metrics=["accuracy", Hits([])]),
+        "metric": refused(model=net, loss="cross_entropy", metrics=["accuracy", nn.Linear(1, 1)]),
         "wrapped": [
             refused(model=lambda data, wrap=wrap: nn.Sequential(wrap(net(data))), loss="cross_entropy")
             for wrap in (torch.compile, torch.jit.script, nn.DataParallel)
@@ -266,7 +229,6 @@ def objectives() -> dict[str, Any]:
         "averaged flops": averaged_flops(data),
         "reached": detached(),
         "arguments": two_arguments(),
-        "forward": [forward_notes(data, before) for before in (None, "eval", "seed")],
         "width": refused(model=lambda data: nn.Linear(7, 3), loss="cross_entropy"),
     }
 
@@ -286,28 +248,6 @@ def two_arguments() -> str:
     except UserError as error:
         return error.action
     return ""
-
-
-class Forward(nn.Module):
-    """Does something before its layers that a forward pass should leave alone."""
-
-    def __init__(self, before: str | None) -> None:
-        super().__init__()
-        self.before, self.layers = before, nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(16, 3))
-
-    def forward(self, x: Any) -> Any:
-        if self.before == "eval":
-            self.eval()
-        elif self.before == "seed":
-            torch.manual_seed(0)
-        return self.layers(x)
-
-
-def forward_notes(data: DataInfo, before: str | None) -> list[list[bool]]:
-    """For each note on a module: whether it names `eval`, and `manual_seed`."""
-    task = task_file(data, model=lambda data: Forward(before), loss="cross_entropy")
-    notes = notes_on_forward(task.model, torch.rand(2, 4, 4, 1), "own.py")
-    return [[name in note for name in ("self.eval()", "torch.manual_seed")] for note in notes]
 
 
 def lazy_parameters(data: DataInfo) -> int:
@@ -353,11 +293,6 @@ def detached() -> list[bool]:
     """Whether each weight is reported as reached by a loss that does not depend on it."""
     losses, weight = torch.ones(2), keras.Variable(torch.ones(2))
     return ENGINE.try_step(lambda: (losses.sum(), losses), [weight], lambda gradients: None).reached
-
-
-def task_sense(net: Any) -> Any:
-    task = task_file(info("classes", (4, 4, 1), 3), model=net, loss="cross_entropy", metrics=[Hits()])
-    return task.sense.better
 
 
 @cache

@@ -120,36 +120,3 @@ def test_the_result_is_what_plain_keras_finds_in_the_saved_model(framework, runs
     _, accuracy = kept.evaluate(inputs, prepared.targets[split.validation], verbose=0)
     assert best.value == run.epochs()[-1].validation["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert run.gallery_record().considered == gallery.SAMPLES
-
-
-LEARNED = """
-import keras
-from keras import layers
-
-class Learned(layers.Layer):
-    def build(self, targets_shape, outputs_shape):
-        self.spread = self.add_weight(shape=(), initializer="ones", name="spread")
-
-    def call(self, targets, outputs):
-        losses = keras.losses.sparse_categorical_crossentropy(targets, outputs)
-        return keras.ops.exp(-self.spread) * losses + self.spread
-
-def model(data):
-    flat = [keras.Input(data.input_shape), layers.Flatten(), layers.Dense(data.classes, "softmax")]
-    return keras.Sequential(flat)
-
-loss = Learned
-metrics = ["accuracy"]
-"""
-
-
-def test_samples_are_judged_by_the_loss_as_it_was_trained(session, sets, tmp_path):
-    task = tmp_path / "learned.py"
-    task.write_text(LEARNED)
-    one = session(str(task), epochs=1)
-    list(one.epoch_records())
-    (spread,) = one.trainer.task.weights
-    assert float(spread.numpy()) != 1
-    prepared, rows = sets["cnn"][0], one.split.validation
-    losses = one.trainer.inference().losses(prepared.inputs[rows], prepared.targets[rows], prepared.scale)
-    assert losses.mean() == pytest.approx(one.measure(rows)["loss"], rel=1e-5)

@@ -19,6 +19,8 @@ from scalestudy.config.objectives import (
 )
 from scalestudy.config.point import Point
 from scalestudy.data.sources.locate import cache_folder
+from scalestudy.data.sources.source import digest
+from scalestudy.data.store.prepared import Prepared
 from scalestudy.launch.environments import build_task, starts
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.util.errors import UserError
@@ -88,16 +90,10 @@ def fetch_weights(point: Point, prepared: str, listener: Listener, *, again: boo
     Raises:
         UserError: The model cannot be built.
     """
-    task, train = point.task, point.train
-    if train.weights not in (None, "none") and train.input_scaling == "unit":
-        listener.note(
-            f"Note: the weights of {task} were not trained on inputs from 0 to 1, as the published study gave"
-            ' them; train.input_scaling = "pretrained" gives what they were trained on.'
-        )
     stamp = _stamp(point, prepared)
     if stamp is None or (stamp.exists() and not again) or _cannot_build(point, listener):
         return
-    with listener.progress(f"Building the model of {Path(task).name} once, for its weights"):
+    with listener.progress(f"Building the model of {Path(point.task).name} once, for its weights"):
         notes = _build(point, prepared=prepared)
     for note in notes:
         listener.note(note)
@@ -170,10 +166,6 @@ def _stamp(point: Point, prepared: str) -> Path | None:
 
     None for built-in tasks that start without weights: they need not be built in advance.
     """
-    from scalestudy.data.sources.locate import cache_folder
-    from scalestudy.data.sources.source import digest
-    from scalestudy.data.store.prepared import Prepared
-
     task, train = point.task, point.train
     if is_ours(task) and train.weights in (None, "none") and not train.frozen_epochs:
         return None

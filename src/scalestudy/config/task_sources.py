@@ -5,7 +5,6 @@ loaded.
 """
 
 import ast
-import difflib
 import hashlib
 import json
 import sys
@@ -13,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -55,24 +53,15 @@ def digests(files: Mapping[str, Path]) -> dict[str, str]:
     return {name: hashlib.sha256(_comparable(file)).hexdigest() for name, file in files.items()}
 
 
-def changes(
-    before: Mapping[str, str], now: Mapping[str, str], files: Mapping[str, Path], copies: Path
-) -> Iterator[str]:
-    """Sentences on changed sources: 'own.py has changed: "x = relu(x)" is now "x = gelu(x)"'.
-
-    Args:
-        before: Digests of earlier sources.
-        now: Digests of the current ones.
-        files: Where these are.
-        copies: Folder with copies of the earlier ones, if they were kept.
-    """
+def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    """Sentences on changed sources, such as "own.py has changed", from earlier digests and those of now."""
     for name in sorted(before.keys() | now.keys()):
         if name not in now:
             yield f"{name} is not imported any more"
         elif name not in before:
             yield f"{name} is not among the sources of its runs"
         elif before[name] != now[name]:
-            yield f"{name} has changed{_first_difference(copies / name, files[name])}"
+            yield f"{name} has changed"
 
 
 def refuse_edited(point: Point) -> None:
@@ -165,26 +154,6 @@ def _without_docstrings(tree: ast.Module) -> ast.Module:
                 case [ast.Expr(value=ast.Constant(value=str())), *others]:
                     node.body = others or [ast.Pass()]
     return tree
-
-
-def _first_difference(before: Path, now: Path) -> str:
-    """Return ': "line" is now "other line"' for the first code that differs; "" if it cannot be compared."""
-    trees = parse_or_none(before), parse_or_none(now)
-    if None in trees:
-        return ""
-    old, new = (ast.unparse(_without_docstrings(tree)).splitlines() for tree in trees if tree)
-    groups = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    changed = [(old[a:b], new[c:d]) for word, a, b, c, d in groups if word != "equal"]
-    if not changed:
-        return ""
-    one, other = (_shown(lines) for lines in changed[0])
-    more = f", and {len(changed) - 1} more" if len(changed) > 1 else ""
-    return f": {one} is now {other}{more}"
-
-
-def _shown(lines: Iterable[str], longest: int = 80) -> str:
-    line = next(islice(lines, 1), "").strip()
-    return f'"{line[:longest]}{"…" * (len(line) > longest)}"' if line else "nothing"
 
 
 def _trained_file() -> Path:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,12 +12,17 @@ from typing import Any, NamedTuple, NoReturn
 
 from scalestudy.hardware.own_process import end_with
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
+from scalestudy.util.modules import TASK_FILE
 from scalestudy.util.tracebacks import locate_error
 
 KEY = "scalestudy"
 """A line {KEY: {...}} is a message."""
 ASKED_BY = "SCALESTUDY_ASKED_BY"
 """Environment variable: id of the process that asks."""
+WITHIN = "SCALESTUDY_ANSWER_WITHIN"
+"""Environment variable: seconds within which a user's file must return, or give its next sample."""
+TIMEOUT = "Timeout ("
+"""Text that faulthandler writes before the stacks of a process that exceeded its time."""
 
 Say = Callable[[Mapping[str, Any]], None]
 
@@ -80,6 +86,36 @@ def ask(
         kind = RunError if answer.get("code") == RunError.exit_code else UserError
         raise kind(answer["expected"], answer["received"], answer["action"])
     return Answer(answer, code, told)
+
+
+def ask_file(
+    work: str,
+    file: str,
+    request: Mapping[str, Any],
+    within: float,
+    *,
+    python: str = sys.executable,
+    variables: Mapping[str, str] = os.environ,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Answer:
+    """Run the code of a user's file in a process of its own; see `tasks.task_child` for `work`.
+
+    Raises:
+        UserError, RunError: As `ask`, or if the code does not return `within` seconds; it names the line.
+    """
+    text = json.dumps({**request, "file": file})
+    limited = {**variables, WITHIN: str(within)}
+    answer = ask(TASK_FILE, work, text, python=python, variables=limited, on_progress=on_progress)
+    if answer.code and TIMEOUT in answer.errors:
+        line = re.search(rf'File "{re.escape(file)}", line (\d+) in (\S+)', answer.errors)
+        where = f": line {line[1]} (in {line[2]}) does not return" if line else ""
+        raise UserError(
+            f"code of {file} that answers within {within:.0f} s",
+            f"it did not finish{where}",
+            "Remove code that waits or loops, and give samples by a generator; if it needs that long, raise"
+            " progress_timeout under [launch].",
+        )
+    return answer
 
 
 def answer(

@@ -1,8 +1,6 @@
 """Virtual environments and images that a point's workers start in, as `[launch] environments` names them."""
 
-import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -11,11 +9,10 @@ from typing import Any
 
 from scalestudy.config.point import Point
 from scalestudy.config.settings import LaunchSettings
-from scalestudy.data.child import ask
+from scalestudy.data.child import ask_file
 from scalestudy.hardware.installed import Built, describe_other
 from scalestudy.plugins.engines import EngineTraits, engine_traits
-from scalestudy.tasks.task_file import REMEDY, WITHIN
-from scalestudy.util import modules
+from scalestudy.tasks.task_file import REMEDY
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import own_source, version
 
@@ -130,8 +127,6 @@ def starts(folder: str) -> bool:
 
 
 PROGRESS_TIMEOUT = LaunchSettings().progress_timeout
-TIMEOUT = "Timeout ("
-"""Text that faulthandler writes before the stacks of a process that exceeded its time."""
 
 
 def build_task(
@@ -153,15 +148,11 @@ def build_task(
         Likely mistakes in it.
 
     Raises:
-        UserError: If the model cannot be built or does not fit its data.
+        UserError: If the model cannot be built, does not fit its data, or its code does not return.
     """
     python = python_of(environment) if environment else sys.executable
     variables = variables_of(environment, os.environ) if environment else os.environ
-    variables = {**variables, WITHIN: str(within)}
-    request = json.dumps(info | {"file": str(path)})
-    answer = ask(modules.TASK_FILE, "build", request, python=python, variables=variables)
-    if TIMEOUT in answer.errors and not answer.message:
-        raise _too_long(path, answer.errors, within)
+    answer = ask_file("build", str(path), info, within, python=python, variables=variables)
     if not answer.message:
         raise UserError(
             f"a task file that can be imported: {path}",
@@ -171,13 +162,3 @@ def build_task(
             else "Find the code that ends the program, such as os._exit().",
         )
     return tuple(answer.message["notes"])
-
-
-def _too_long(path: Path | str, errors: str, within: float) -> UserError:
-    line = re.search(rf'File "{re.escape(str(path))}", line (\d+) in (\S+)', errors)
-    where = f": line {line[1]} (in {line[2]}) does not return" if line else ""
-    return UserError(
-        f"a task file that can be imported within {within:.0f} s: {path}",
-        f"it did not finish{where}",
-        "Remove code that waits or loops; if it needs that long, raise progress_timeout under [launch].",
-    )

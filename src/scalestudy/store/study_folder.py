@@ -141,8 +141,8 @@ class StudyFolder:
         if sources_of(self.points()) == now:
             return
         before = sources_of(kept := self._kept(self.points()))
-        copies, files = self.path / SOURCES, source_files(study.task, study.data.read)
-        if kept and (sentences := list(changes(before, now, files, copies))):
+        copies = self.path / SOURCES
+        if kept and (sentences := list(changes(before, now))):
             raise UserError(
                 f"the code that the runs in {self.path} were made with",
                 "other code: " + "; ".join(sentences),

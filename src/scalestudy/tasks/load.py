@@ -19,9 +19,7 @@ from scalestudy.tasks.task_metrics import (
     make_metric,
     metrics_of,
     refuse_unknown_metrics,
-    sees_raw,
     task_metrics,
-    with_metrics,
 )
 from scalestudy.util.errors import UserError
 
@@ -103,15 +101,13 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         _refuse_other_outputs(model, data)
     if train.loss is None:
         given_loss = _needed(module, "loss")
-        loss, weights = task_loss(given_loss, module, model, outputs, data)
+        loss = task_loss(given_loss, module, model, outputs, data)
     else:
-        loss, weights = resolve_loss(model, train.loss, data, "train.loss"), []
+        loss = resolve_loss(model, train.loss, data, "train.loss")
     looks_at: dict[str, str] = {}
     if train.metrics is None:
         given = _needed(module, "metrics")
         given = given(data) if of_data_alone(given) else given
-        if not isinstance(model, keras.Model):
-            given = with_metrics(given)
         declared = getattr(module, "better", {})
         metrics, senses, looks_at = task_metrics(given, outputs, data, declared, file)
     else:
@@ -131,17 +127,20 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         data.class_names,
         outputs,
         looks_at,
-        weights,
         sees=_seen_by(metrics, model),
         **_hooks(module),
     )
 
 
 def _seen_by(metrics: dict[str, keras.Metric], model: Any) -> dict[str, Any]:
-    """Return, for metrics of a PyTorch module that need probabilities, the function that computes them."""
+    """Return, for metrics of a PyTorch module that need probabilities, the function that computes them.
+
+    Functions of the task file see the outputs themselves.
+    """
     if isinstance(model, keras.Model):
         return {}
-    return {name: model.probabilities for name, metric in metrics.items() if not sees_raw(metric)}
+    of_file = keras.metrics.MeanMetricWrapper
+    return {name: model.probabilities for name, metric in metrics.items() if type(metric) is not of_file}
 
 
 def _hooks(module: ModuleType) -> dict[str, Any]:

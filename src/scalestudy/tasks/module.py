@@ -19,8 +19,7 @@ HALF = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
 OWN_AXES = {"masks": 3, "classes": 1}
 """Number of axes of a batch of outputs without the class axis, by the kind of data."""
 OF_LOGITS = ("CrossEntropyLoss", "cross_entropy", "BCEWithLogitsLoss", "binary_cross_entropy_with_logits")
-OF_LOGARITHMS = ("NLLLoss", "nll_loss")
-"""PyTorch losses that expect logits, and those that expect log-probabilities."""
+"""PyTorch losses that expect logits."""
 
 
 class Buffer(keras.Variable):
@@ -352,11 +351,6 @@ def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> li
             f"Note: outputs of {file} from {low:.3g} to {high:.3g} look like probabilities, but {name} "
             "expects logits and applies softmax or sigmoid itself: remove it from the end of the module."
         ]
-    if name in OF_LOGARITHMS and axis and not bool((outputs.exp().sum(1) - 1).abs().max() < 1e-3):
-        return [
-            f"Note: outputs of {file} from {low:.3g} to {high:.3g} are not the log-probabilities that "
-            f"{name} expects: end the module with nn.LogSoftmax(1), or use nn.CrossEntropyLoss()."
-        ]
     if model.logits and chances:
         return [
             f"Note: outputs of {file} from {low:.3g} to {high:.3g} look like probabilities, and are taken "
@@ -369,28 +363,6 @@ def note_on_logits(model: ModuleModel, outputs: Any, loss: Any, file: str) -> li
             "Remove logits = False, or end the module with a softmax, or a sigmoid of one channel.",
         )
     return []
-
-
-def notes_on_forward(model: ModuleModel, inputs: Any, file: str) -> list[str]:
-    """Return notes if a forward pass in training leaves the training mode, or seeds PyTorch's generator."""
-    states = []
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        for seed in range(2):
-            torch.default_generator.manual_seed(seed)
-            model(inputs, training=True)
-            states.append(torch.get_rng_state())
-    notes = []
-    if not model.module.training:
-        notes.append(
-            f"Note: forward of {file} calls self.eval(): what follows it trains without dropout and with the "
-            "running statistics of batch normalisation. Remove it; evaluations set the mode themselves."
-        )
-    if torch.equal(*states):
-        notes.append(
-            f"Note: forward of {file} seeds PyTorch's generator, so dropout and noise draw the same numbers "
-            "in every step. Remove torch.manual_seed there; the study's seed is set before each step."
-        )
-    return notes
 
 
 def _name(dtype: Any) -> str:

@@ -97,7 +97,6 @@ class Task:
         class_names: Names of the classes, for metrics with a value for each class.
         outputs: Names of the model's outputs, if there are several.
         looks_at: Output that a metric uses, by the name of the metric. Other metrics use all outputs.
-        weights: Variables of the loss that are trained with the model.
         training_losses: (model, loss, inputs, targets) -> losses of shape [B]. If given, it replaces the
             forward pass and `loss` in training.
         gradients: (gradients, variables) -> gradients. Applied to the sum over all workers, before the
@@ -118,7 +117,6 @@ class Task:
     class_names: tuple[str, ...] = ()
     outputs: list[str] = field(default_factory=list)
     looks_at: dict[str, str] = field(default_factory=dict)
-    weights: list[keras.Variable] = field(default_factory=list)
     training_losses: Callable[[Any, Any, Any, Any], Any] | None = None
     gradients: Callable[[list[Any], list[Any]], list[Any]] | None = None
     optimizer: Callable[[Any, float], Any] | None = None
@@ -132,8 +130,8 @@ class Task:
 
     @property
     def trained(self) -> list[keras.Variable]:
-        """All trained variables: first the model's, then the loss's."""
-        return [*self.model.trainable_variables, *self.weights]
+        """All trained variables."""
+        return list(self.model.trainable_variables)
 
     def seen_by(self, metric: str, targets: Any, outputs: Any) -> tuple[Any, Any]:
         """Return the targets and outputs that a metric is computed from."""

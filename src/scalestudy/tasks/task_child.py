@@ -9,9 +9,7 @@ import json
 import os
 import sys
 import tempfile
-import threading
 import time
-import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,16 +22,12 @@ from scalestudy.data.child import Say, answer
 from scalestudy.data.samples import leaves, map_columns
 from scalestudy.data.sources.custom import SPLITS, Samples, Storing, write_custom
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.measure.hang_detection import Heartbeat
 from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.tasks.task_file import FETCHED_WITHIN, import_file, limit_time, remedy
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import without_unused
 from scalestudy.util.registry import load
-from scalestudy.util.tracebacks import Frame, user_frame
 
-HEART = Heartbeat()
-"""Time of the last progress of `read`."""
 INTERVAL = 0.2
 """Seconds between two lines of progress."""
 AT_ONCE = 4096
@@ -56,9 +50,9 @@ def store(request: dict[str, Any], say: Say) -> None:
 
     def on_progress(done: int) -> None:
         nonlocal last
-        HEART.enter("read")
         if time.monotonic() - last > INTERVAL:
             last = time.monotonic()
+            limit_time()
             say({"done": done, "all": count or 0})
 
     storing = Storing(
@@ -74,22 +68,6 @@ def store(request: dict[str, Any], say: Say) -> None:
         fingerprint=request["fingerprint"],
         on_progress=on_progress,
     )
-
-
-def _watch(file: str, limit: float, say: Say) -> None:
-    """End this process if `read` returns no sample for too long, and report the line it is executing."""
-    while (silent := time.monotonic() - HEART.last.since) < limit:
-        time.sleep(min(1.0, limit - silent))
-    stack = traceback.extract_stack(sys._current_frames()[threading.main_thread().ident or 0])
-    place = user_frame(Frame(frame.filename, frame.lineno or 0, frame.name) for frame in stack)
-    say(
-        {
-            "expected": f"samples from read(data) of {file} within {limit:.0f} s of each other",
-            "received": f"none{place and f': it is at {place}'}",
-            "action": "Give samples by a generator, or raise progress_timeout under [launch].",
-        }
-    )
-    os._exit(2)
 
 
 def samples_of(given: Any) -> Iterator[Samples]:
@@ -259,8 +237,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
 
 def _read(request: dict[str, Any], say: Say) -> dict[str, Any]:
     os.environ.update(process_environment(os.environ, engine_traits(DEFAULT), gpus=(), quiet=True).values)
-    HEART.enter("read")
-    threading.Thread(target=_watch, args=(request["file"], request["within"], say), daemon=True).start()
+    limit_time()
     store(request, say)
     return {}
 

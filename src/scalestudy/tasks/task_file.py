@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from scalestudy.data.child import WITHIN
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import locate_error
 
-WITHIN = "SCALESTUDY_ANSWER_WITHIN"
-"""Environment variable: time limit in seconds for the task file's own code."""
 FETCHED_WITHIN = 7200.0
 """Time limit in seconds for building a model, including the download of its weights."""
 REMEDY = "Run it with python to see the whole traceback."

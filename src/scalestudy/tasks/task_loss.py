@@ -1,4 +1,4 @@
-"""The loss of a task file: one value per sample, and the variables that it trains.
+"""The loss of a task file: one value per sample.
 
 It is a loss by name or a formula of them, one of Keras or of PyTorch, or a function of the file.
 """
@@ -6,7 +6,7 @@ It is a loss by name or a formula of them, one of Keras or of PyTorch, or a func
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -16,7 +16,7 @@ import keras
 from scalestudy.config.formula import FormulaTerm, WrongFormula, is_formula
 from scalestudy.config.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
 from scalestudy.tasks.label_losses import Loss, mean_over_rest, sum_of
-from scalestudy.tasks.task import DataInfo, by_name, is_module, refuse_unknown, symbolic, symbolic_outputs
+from scalestudy.tasks.task import DataInfo, by_name, is_module, refuse_unknown
 from scalestudy.util.errors import UserError
 
 OUTPUTS = re.compile("(output|logit|pred|prediction)s?|y_pred|y_hat")
@@ -24,32 +24,26 @@ TARGETS = re.compile("(target|label)s?|(y_)?true|truth|y|gt")
 """Usual names of the arguments of a loss, in lower case."""
 
 
-def task_loss(
-    given: Any, module: ModuleType, model: keras.Model, outputs: list[str], data: DataInfo
-) -> tuple[Loss, list[keras.Variable]]:
-    """Return a loss (targets, outputs) -> [B], and its variables.
+def task_loss(given: Any, module: ModuleType, model: keras.Model, outputs: list[str], data: DataInfo) -> Loss:
+    """Return a loss (targets, outputs) -> [B].
 
     `given` is `loss` of the task file: one loss for all outputs, or a dictionary by output.
 
     Raises:
-        UserError: For an unknown name, an object that is no loss, or a variable that is not trainable.
+        UserError: For an unknown name, or an object that is no loss.
     """
     file = str(module.__file__)
     resolved = given(data) if of_data_alone(given) else given
     if not isinstance(resolved, Mapping):
-        loss = _instance(resolved)
-        _build(loss, model, data)
         # Pass on `given`, not `resolved`: a function of the data may use the class weights itself.
-        whole = loss if isinstance(loss, keras.Loss | keras.layers.Layer) else given
-        return resolve_loss(model, whole, data, file), _variables_of([loss], file)
+        return resolve_loss(model, given, data, file)
     refuse_unknown(resolved, outputs, "outputs, for losses,", file)
     if isinstance(data.targets, Mapping):
         refuse_unknown(resolved, data.targets, "targets, for losses,", file)
     weights = getattr(module, "loss_weights", {})
     refuse_unknown(weights, resolved, "losses, for loss_weights,", file)
-    instances = {name: _instance(loss) for name, loss in resolved.items()}
-    losses = {name: resolve_loss(model, loss, data.of_output(name), file) for name, loss in instances.items()}
-    return sum_losses(losses, weights, outputs), _variables_of(instances.values(), file)
+    losses = {name: resolve_loss(model, loss, data.of_output(name), file) for name, loss in resolved.items()}
+    return sum_losses(losses, weights, outputs)
 
 
 def resolve_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
@@ -95,62 +89,6 @@ def sum_losses(losses: Mapping[str, Loss], weights: Mapping[str, float], names: 
         return sum(terms[1:], terms[0])
 
     return of_samples
-
-
-def _instance(given: Any) -> Any:
-    is_class = isinstance(given, type) and issubclass(given, keras.Loss | keras.layers.Layer)
-    return given() if is_class else given
-
-
-def _build(loss: Any, model: keras.Model, data: DataInfo) -> None:
-    """Build a loss that is a layer, so that its weights exist before a step is compiled."""
-    if not isinstance(loss, keras.layers.Layer) or loss.built or not (data.inputs and data.targets):
-        return
-    try:
-        outputs = symbolic_outputs(model, data.inputs)
-    except Exception:  # raised by a user's class; `tasks.task_trial` finds the line
-        return
-    loss(
-        symbolic(data.targets),
-        keras.tree.map_structure(lambda output: keras.KerasTensor(output.shape, output.dtype), outputs),
-    )
-
-
-def _variables_of(losses: Iterable[Any], file: str) -> list[keras.Variable]:
-    """Return the variables of losses that are or contain layers or variables, in order, each once."""
-    variables: dict[int, keras.Variable] = {}
-    visited: set[int] = set()
-
-    def collect(thing: Any) -> None:
-        if id(thing) in visited:
-            return
-        visited.add(id(thing))
-        if isinstance(thing, keras.Variable):
-            variables[id(thing)] = thing
-        elif isinstance(thing, keras.layers.Layer):
-            variables.update({id(variable): variable for variable in thing.variables})
-        elif hasattr(thing, "named_parameters") and not isinstance(thing, type):  # a PyTorch module
-            variables.update(
-                {
-                    id(value): keras.Variable(value, dtype=str(value.dtype).removeprefix("torch."), name=name)
-                    for name, value in thing.named_parameters()
-                }
-            )
-        elif isinstance(thing, keras.Loss | dict | list | tuple):
-            inner = vars(thing) if isinstance(thing, keras.Loss) else thing
-            for value in inner.values() if isinstance(inner, dict) else inner:
-                collect(value)
-
-    for loss in losses:
-        collect(loss)
-    untrained = [variable.path for variable in variables.values() if not variable.trainable]
-    if untrained:  # its value would differ between workers
-        raise UserError(
-            f"a loss in {file} whose variables are all trainable",
-            f"{untrained[0]}, which is not: it would differ between workers",
-            "Make it trainable, or a constant.",
-        )
-    return list(variables.values())
 
 
 def module_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:

@@ -1,7 +1,6 @@
 """The metrics of a task, the quality first, and the better direction of each."""
 
 import inspect
-import warnings
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -20,7 +19,6 @@ from scalestudy.config.objectives import (
 )
 from scalestudy.tasks.label_metrics import NAMED
 from scalestudy.tasks.task import DataInfo, is_module, refuse_unknown
-from scalestudy.tasks.task_loss import class_indices
 from scalestudy.util.errors import UserError
 
 
@@ -146,6 +144,13 @@ def metrics_of(
             f'Write it as {example}, or "lower".',
         )
     metrics = {name: _resolve(metric, file) for name, metric in named.items()}
+    wrong = next((one for one in metrics.values() if not _is_metric(one)), None)
+    if wrong is not None:
+        raise UserError(
+            f"metrics of Keras, names, or functions (targets, outputs) in `metrics` of {file}",
+            type(wrong).__name__,
+            "Name one of Scalestudy's, or write a function that returns one value per sample.",
+        )
     senses = {name: sense_of(metric) for name, metric in metrics.items()}
     senses |= {name: senses[name]._replace(better=way) for name, way in declared.items()}
     if senses[quality].better is None:
@@ -191,6 +196,11 @@ def sense_of(metric: Any) -> Sense:
         return known(metric.__name__) if _is_keras(metric) else UNKNOWN
     known_bases = (known(base.__name__) for base in type(metric).__mro__ if _is_keras(base))
     return next((sense for sense in known_bases if sense.better), UNKNOWN)
+
+
+def _is_metric(thing: Any) -> bool:
+    """Whether it is a metric or a function; metrics of torchmetrics are modules, with another interface."""
+    return isinstance(thing, keras.Metric) or (callable(thing) and not is_module(thing))
 
 
 def _is_keras(thing: Any) -> bool:
@@ -241,66 +251,3 @@ def _of_keras(name: str, file: Any) -> Any:
         close = suggestion(name, (*METRICS, *OF_NUMBERS, *filter(str.islower, dir(keras.metrics))))
         action = f"Did you mean `{close}`?" if close else f"Use one of {', '.join(METRICS)}, or one of Keras."
         raise UserError("the name of a metric", f"{name!r} in {file}", action) from None
-
-
-class SummedMetric(keras.Metric):
-    """A metric with the torchmetrics interface (`update`, `compute`, `reset`) whose states are sums.
-
-    Args:
-        metric: Its states (`metric_state`) must start at zero. `tasks.task_trial` checks that they add up.
-
-    Raises:
-        UserError: If a state is not a tensor or does not start at zero.
-    """
-
-    def __init__(self, metric: Any, name: str | None = None) -> None:
-        super().__init__(name=name or type(metric).__name__.lower(), dtype="float64")
-        self.metric = metric.to(keras.ops.convert_to_tensor(0.0).device) if is_module(metric) else metric
-        better: Any = getattr(metric, "higher_is_better", None)
-        self.better = {True: "higher", False: "lower"}.get(better)
-        self.bounded = None
-        self.states: dict[str, Any] = {}
-        metric.reset()
-        for state, value in metric.metric_state.items():
-            if not keras.ops.is_tensor(value) or bool(value.any()):
-                raise UserError(
-                    'a metric whose states are sums (dist_reduce_fx="sum") that start at 0',
-                    f"{state} of {type(metric).__name__}, which is not",
-                    "Keep numerators and denominators, which are summed over workers.",
-                )
-            dtype = "float64" if value.is_floating_point() else "int64"
-            self.states[state] = self.add_variable(tuple(value.shape), "zeros", dtype=dtype, name=state)
-
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Add a batch by `update(outputs, targets)`; `sample_weight` is ignored."""
-        self.metric.reset()
-        self.metric.update(y_pred, class_indices(y_true))
-        for state, total in self.states.items():
-            total.assign(total + getattr(self.metric, state))
-
-    def result(self) -> Any:
-        """Return `compute()` for the sums."""
-        self.metric.reset()
-        for state, total in self.states.items():
-            setattr(self.metric, state, total.value.detach().clone())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # compute() without update() after reset()
-            return self.metric.compute()
-
-
-def with_metrics(given: Any) -> Any:
-    """Wrap metrics with the torchmetrics interface as Keras metrics, also in lists and dictionaries."""
-    if isinstance(given, Mapping):
-        return {name: with_metrics(metric) for name, metric in given.items()}
-    if isinstance(given, list | tuple):
-        return [with_metrics(metric) for metric in given]
-    if isinstance(given, keras.Metric) or not all(
-        hasattr(given, name) for name in ("update", "compute", "metric_state")
-    ):
-        return given
-    return SummedMetric(given() if isinstance(given, type) else given)
-
-
-def sees_raw(metric: keras.Metric) -> bool:
-    """Whether a metric takes the module's outputs, not probabilities: functions and torchmetrics."""
-    return isinstance(metric, SummedMetric) or type(metric) is keras.metrics.MeanMetricWrapper

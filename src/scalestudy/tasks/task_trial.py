@@ -1,10 +1,8 @@
 """Try a task on two samples of its data, forward and backward, before any run is started or queued."""
 
-import ast
 import difflib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -12,14 +10,12 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.config.settings import TrainSettings
 from scalestudy.data.loader import read_rows
 from scalestudy.data.samples import Column, map_columns
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.tasks.task import Task, by_name
 from scalestudy.tasks.task_file import remedy
 from scalestudy.util.errors import ScalestudyError, UserError
-from scalestudy.util.files import contents
 from scalestudy.util.tracebacks import locate_error
 
 NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be converted", "Tensor.__array__")
@@ -30,8 +26,6 @@ _NAMES = """
 """
 OPTIONAL = tuple(_NAMES.split())
 """Optional names of a task file; a similar name is reported as a likely misspelling."""
-TRAINING = TrainSettings.model_fields.keys() - {"loss", "metrics"}
-"""Keys of [train] that a task file can set only in its dictionary `train`."""
 
 
 def forward(task: Task, prepared: Prepared, file: str) -> Any:
@@ -105,16 +99,9 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
         if not name.startswith("_") and name not in OPTIONAL
         if (near := difflib.get_close_matches(name, absent, 1, 0.88))
     ]
-    notes += [
-        f'Note: {name} in {module.__file__} is not used: write train = {{"{key}": …}} there.'
-        for name in sorted(_left_over(module))
-        if (key := {"optimiser": "optimizer", "lr": "learning_rate"}.get(name, name)) in TRAINING
-    ]
     if not isinstance(task.model, keras.Model):
-        from scalestudy.tasks.module import note_on_logits, notes_on_forward
+        from scalestudy.tasks.module import note_on_logits
 
-        if task.training_losses is None:
-            notes += notes_on_forward(task.model, two_samples(prepared)[0], str(module.__file__))
         return notes + note_on_logits(
             task.model, outputs, getattr(module, "loss", None), str(module.__file__)
         )
@@ -142,44 +129,23 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
     return notes
 
 
-def _left_over(module: ModuleType) -> set[str]:
-    """Names that a task file assigns and never reads."""
-    names = [
-        node
-        for node in ast.walk(ast.parse(contents(Path(str(module.__file__)))))
-        if isinstance(node, ast.Name)
-    ]
-    stored = {node.id for node in names if isinstance(node.ctx, ast.Store)} & vars(module).keys()
-    return stored - {node.id for node in names if isinstance(node.ctx, ast.Load)}
-
-
 def note_on_weights(build: Callable[[], keras.Model], file: str) -> list[str]:
-    """Return a note if a model's initial weights differ from the same seed, or do not from another one."""
+    """Return a note if two seeds give a model the same initial weights."""
 
     def weights(seed: int) -> list[tuple[str, NDArray[Any]]]:
         keras.utils.set_random_seed(seed)
         return [(weight.path, np.array(_array(weight))) for weight in build().weights]
 
-    def changed(values: list[tuple[str, NDArray[Any]]]) -> str | None:
-        pairs = zip(first, values, strict=True)
-        return next((path for (path, one), (_, other) in pairs if not np.array_equal(one, other)), None)
-
-    first = weights(0)
-    other = changed(weights(0))
-    if other is None:
-        drawn = next((path for path, value in first if np.unique(value).size > 2), None)
-        if drawn is None or changed(weights(1)) is not None:
-            return []
-        return [
-            f"Note: {file} gives a model the same initial weights from every seed ({drawn}): seeds differ"
-            " only in the order of samples, and intervals over them may be too narrow. Build the model in"
-            " model(data), and set no seed (torch.manual_seed, keras.utils.set_random_seed), unless all"
-            " weights are pretrained."
-        ]
+    first, second = weights(0), weights(1)
+    drawn = next((path for path, value in first if np.unique(value).size > 2), None)
+    changed = any(not np.array_equal(one, other) for (_, one), (_, other) in zip(first, second, strict=True))
+    if drawn is None or changed:
+        return []
     return [
-        f"Note: {file} gives a model other initial weights each time, from the same seed ({other}): workers "
-        "take rank 0's, but no run can be repeated. Draw them from the seed that Keras is given, not by the "
-        "clock or by a generator without a seed."
+        f"Note: {file} gives a model the same initial weights from every seed ({drawn}): seeds differ"
+        " only in the order of samples, and intervals over them may be too narrow. Build the model in"
+        " model(data), and set no seed (torch.manual_seed, keras.utils.set_random_seed), unless all"
+        " weights are pretrained."
     ]
 
 
@@ -282,10 +248,10 @@ def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str
         trial = engine.try_step(compute, task.trained, change)
     if trial.stray is not None:
         raise UserError(
-            f"all variables of {file} in the model, or in a loss that is a keras.Layer or a keras.Loss",
+            f"all variables of {file} in the model",
             f"{trial.stray} outside of them, which would not be trained",
-            "Make it a weight of a layer of the model, or an attribute of the loss; in a module of PyTorch's,"
-            " lists of layers are nn.ModuleList, of parameters nn.ParameterList.",
+            "Make it a weight of a layer of the model; in a module of PyTorch's, lists of layers are"
+            " nn.ModuleList, of parameters nn.ParameterList.",
         )
     missing = [v.path for v, reached in zip(task.trained, trial.reached, strict=True) if not reached]
     if missing:

@@ -1,11 +1,9 @@
 """What a host offers, compared with the requirements: cores, GPUs, folders, versions and builds."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
-import scalestudy
 from scalestudy.engines.tensorflow.tensorflow_traits import ENGINE
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import Facts, Plan, RankAnswer
@@ -13,12 +11,9 @@ from scalestudy.features.check.host_checks import (
     cause,
     collectives_to_try,
     judge_builds,
-    judge_hosts,
     judge_versions,
     read_versions,
 )
-from scalestudy.launch.host_connection import HostFacts
-from scalestudy.util.errors import RunError
 
 
 def folder(path):
@@ -72,31 +67,6 @@ def test_gpus_that_processes_share_count_once():
     assert host_checks.gpus_of([(1, []), (1, [])]) == 2
     assert host_checks.gpus_of([(2, []), (2, [])]) == 2
     assert host_checks.gpus_of([(0, [])]) == 0
-
-
-def host_facts(host: str, *, version: str = scalestudy.__version__, unseen=()) -> HostFacts:
-    return HostFacts(host=host, version=version, cores=8, unseen=unseen)
-
-
-def test_each_difference_is_told_with_the_host_that_has_it():
-    lines = judge_hosts(
-        [
-            ("a", host_facts("a")),
-            ("b", host_facts("b", unseen=("/results/x",))),
-            ("d", host_facts("d", version="0.0.1")),
-            ("e", RunError("e to be reached by SSH", "no route", "Switch it on.")),
-            ("f", RunError("Scalestudy on f", "no such file", "Install it.")),
-        ],
-        {"/results/x": Path("/results")},
-    )
-    problems = {(line.where, line.topic): line.status for line in lines if line.status != "pass"}
-    assert problems == {
-        ("b", "folders"): "fail",
-        ("d", "versions"): "fail",
-        ("e", "ranks"): "fail",
-        ("f", "ranks"): "fail",
-    }
-    assert all(line.action for line in lines if line.status != "pass")
 
 
 GOOD = {"Python": "3.11.7", "tensorflow-cpu": "2.21.0", "keras": "3.15.1", "horovod": "0.28.1"}

@@ -5,7 +5,6 @@ That process writes one file per input and target, as samples arrive.
 
 import ast
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,11 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.child import ask
+from scalestudy.data.child import ask_file
 from scalestudy.data.samples import NAME, Array, Column, Described, Kind, leaves, map_columns, named, stem
 from scalestudy.data.sources.source import OnProgress, digest, files_digest
 from scalestudy.data.store.prepared import Prepared, write_header
-from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.modules import bound_names, parse
 
@@ -83,14 +81,12 @@ class CustomSource:
             RunError: If the process fails without an answer.
         """
         request = {
-            "file": str(self._file),
             "folder": str(folder),
             "data": self._data.model_dump(mode="json"),
             "identity": self.identity,
             "fingerprint": self.fingerprint,
-            "within": within,
         }
-        answer = ask(modules.TASK_FILE, "read", json.dumps(request), on_progress=on_progress)
+        answer = ask_file("read", str(self._file), request, within, on_progress=on_progress)
         if answer.code:
             raise RunError(
                 f"read(data) of {self._file} to finish",

@@ -103,7 +103,7 @@ class KerasTrainer:
         self._phase = 0
         task.model.optimizer = self.optimizer
         optimizers = [variable for phase in self._phases for variable in phase.optimizer.variables]
-        self._all = [*task.model.variables, *task.weights, *optimizers, *others]
+        self._all = [*task.model.variables, *optimizers, *others]
         layers = all_layers(task.model)
         self.norms = [layer for layer in layers if getattr(layer, "keeps_statistics", False)]
         self.local = [
@@ -183,9 +183,8 @@ class KerasTrainer:
             self._assign_copies(self.local, before)
 
     def weights(self) -> list[list[NDArray[Any]]]:
-        """Return the weights of the model, then of the loss, for each copy of the model in this process."""
-        weights = (*self.task.model.weights, *self.task.weights)
-        return [[array_of(weight) for weight in weights]]
+        """Return the weights of the model, for each copy of it in this process."""
+        return [[array_of(weight) for weight in self.task.model.weights]]
 
     def values(self) -> Values:
         return Values([array_of(variable) for variable in self._common], self._copies(self.local))
@@ -246,8 +245,7 @@ class KerasTrainer:
     def _as_plain(self) -> Task:
         """Return the task without adapted layers, with the current weights."""
         self._plain = self._plain or self._load()
-        weights = (*self._plain.model.weights, *self._plain.weights)
-        for variable, value in zip(weights, self.weights()[0], strict=True):
+        for variable, value in zip(self._plain.model.weights, self.weights()[0], strict=True):
             variable.assign(value)
         return self._plain
 

@@ -220,8 +220,7 @@ class TensorFlowTrainer(KerasTrainer):
         self._replicas.average([variable.value for variable in self.local])
 
     def weights(self) -> list[list[NDArray[Any]]]:
-        weights = (*self.task.model.weights, *self.task.weights)
-        copies = [self._replicas.copies(weight.value) for weight in weights]
+        copies = [self._replicas.copies(weight.value) for weight in self.task.model.weights]
         return [list(copy) for copy in zip(*copies, strict=True)]
 
 

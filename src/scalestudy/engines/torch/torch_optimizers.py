@@ -264,17 +264,13 @@ def _of_task(task: Task, variables: Sequence[Any], rate: float) -> torch.optim.O
             "Return an instance such as torch.optim.AdamW(model.parameters(), lr=rate).",
         )
     known = {id(parameter) for group in inner.param_groups for parameter in group["params"]}
-    of_loss = {id(variable) for variable in task.weights}
-    left = [variable for variable in variables if id(variable.value) not in known]
-    missing = [variable.path for variable in left if id(variable) not in of_loss]
+    missing = [variable.path for variable in variables if id(variable.value) not in known]
     if missing:
         raise UserError(
             "an optimizer(model, rate) that trains every weight of the model",
             f"one without {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}",
             "Add these parameters to one of its groups, or freeze them with requires_grad_(False).",
         )
-    if left:
-        inner.add_param_group({"params": [variable.value for variable in left]})
     return inner
 
 

@@ -39,7 +39,7 @@ from scalestudy.features.check.check_job import (
 from scalestudy.features.check.check_ranks import check_here, check_on_hosts
 from scalestudy.hardware import cores, devices
 from scalestudy.launch.environments import no_folder
-from scalestudy.launch.hosts import HOSTS, listed
+from scalestudy.launch.hosts import HOSTS
 from scalestudy.launch.launcher import Options, launcher, launcher_of
 from scalestudy.launch.local import points_here
 from scalestudy.launch.queue.point_job import expand_for, layout
@@ -142,18 +142,16 @@ def check(
         raise UserError(f"--skip with one of {', '.join(TOPICS)}", unknown[0], "Correct it.")
     if what is not None and (Path(what) / PLAN_FILE).exists():
         return read_report(Path(what))
-    about, report = subject(what), Report()
+    about = subject(what)
     _refuse_contradictions(about, options)
     if about.study is not None and about.on_hosts:
-        report = _ask_hosts(about, about.study, on_progress)
-        if report.failed:
-            return report
+        on_progress("Asking the hosts")
         about = replace(about, points=HOSTS.points(about.study, Options(about.base)))
     about = _of_one_engine(about, options.engine, note)
     plan = plan_of(about, options)
     if about.site is not None:
         return _by_queue(about, about.site, plan, options, note, on_progress)
-    return report.joined(_by_processes(about, plan, options, note, on_progress))
+    return _by_processes(about, plan, options, note, on_progress)
 
 
 def subject(what: str | None) -> CheckSubject:
@@ -276,13 +274,6 @@ def _login_lines(site: Site, plan: Plan) -> list[Line]:
     if plan.wants("folders"):
         lines += [host_checks.judge_folder(here, *folder) for folder in plan.folders.items()]
     return lines
-
-
-def _ask_hosts(about: CheckSubject, study: Study, on_progress: OnText) -> Report:
-    hosts = listed(study.launch.hosts, study.place.of("launch.hosts", "launch.on"))
-    on_progress(f"Asking {', '.join(host.name for host in hosts)}")
-    folders = [cast(Path, about.results), cache_folder(study.data.cache, about.base)]
-    return Report(lines=tuple(host_checks.host_lines(hosts, folders)))
 
 
 def _by_processes(

@@ -1,6 +1,5 @@
 """Check what a host offers: software, cores, GPUs, network and folders."""
 
-import contextlib
 import os
 import re
 import shutil
@@ -13,7 +12,6 @@ from typing import Any
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-import scalestudy
 from scalestudy.features.check.check_files import (
     Facts,
     Line,
@@ -24,12 +22,10 @@ from scalestudy.features.check.check_files import (
     report_warning,
 )
 from scalestudy.hardware.installed import describe, describe_other
-from scalestudy.launch.host_connection import HostFacts, HostRequest, connect
-from scalestudy.launch.hosts import Listed
 from scalestudy.plugins.engines import Collective, EngineTraits, StrategyLibrary, engine_traits
 from scalestudy.plugins.strategies import REGISTRY
 from scalestudy.util import units
-from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.errors import UserError
 
 SPARE_BYTES = 2**30
 """Free space in bytes below which a folder is considered nearly full."""
@@ -103,42 +99,6 @@ def judge_folder(where: str, folder: str, purpose: str) -> Line:
 def present(folder: Path) -> Path:
     """Return a folder, or its nearest parent that exists."""
     return next(path for path in (folder, *folder.parents) if path.is_dir())
-
-
-def host_lines(hosts: Sequence[Listed], folders: Sequence[Path]) -> list[Line]:
-    """Ask all hosts, and judge their answers. Of each folder they must see a file that is written here."""
-    with contextlib.ExitStack() as held:
-        seen_by: dict[str, Path] = {}
-        for folder in folders:
-            with contextlib.suppress(OSError):  # if it cannot be written to, its own line says so
-                place = tempfile.TemporaryDirectory(prefix=".scalestudy-check-", dir=present(folder))
-                seen_by[held.enter_context(place)] = folder
-        request = HostRequest(paths=tuple(seen_by))
-        answers = [
-            (connection.host, answer)
-            for connection, answer in connect(held, [(host.name, request) for host in hosts])
-        ]
-    return judge_hosts(answers, seen_by)
-
-
-def judge_hosts(answers: Sequence[tuple[str, HostFacts | RunError]], folders: dict[str, Path]) -> list[Line]:
-    """Return lines about hosts, by name; `folders` are those of the files that the hosts must see."""
-    lines: list[Line] = []
-    for host, answer in answers:
-        if isinstance(answer, RunError):
-            lines.append(report_failure("ranks", host, answer.received, answer.action))
-            continue
-        lines.append(report_pass("ranks", host, "answers by SSH"))
-        if answer.version != scalestudy.__version__:
-            seen = f"Scalestudy {answer.version}, here {scalestudy.__version__}"
-            lines.append(report_failure("versions", host, seen, "Install the same version on every host."))
-        lines += [
-            report_failure(
-                "folders", host, f"does not see {folders[path]}", "Keep it where all hosts see it."
-            )
-            for path in answer.unseen
-        ]
-    return lines
 
 
 PYTHON = ">=3.11,<3.14"
