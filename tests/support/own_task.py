@@ -44,7 +44,16 @@ def loss(targets, outputs):
     return state + 0.1 * ops.cast(stay, state.dtype)
 
 
-metrics = {"state": "accuracy", "stay": ["mae", "r2"]}
+def state_accuracy(targets, outputs):
+    return ops.equal(ops.argmax(outputs["state"], axis=-1), ops.cast(targets["state"], "int64"))
+
+
+def stay_error(targets, outputs):
+    return ops.abs(targets["stay"] - outputs["stay"][:, 0])
+
+
+metrics = [state_accuracy, stay_error]
+better = {"state_accuracy": "higher", "stay_error": "lower"}
 
 
 def training_losses(model, loss, inputs, targets):

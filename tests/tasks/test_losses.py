@@ -12,7 +12,7 @@ from scalestudy.config.objectives import LOSSES, WEIGHTED, loss_terms
 from scalestudy.losses import bce, dice, focal
 from scalestudy.tasks.label_losses import NAMED, sum_of
 from scalestudy.tasks.task import DataInfo
-from scalestudy.tasks.task_loss import loss_of, resolve_loss, sum_losses
+from scalestudy.tasks.task_loss import loss_of, resolve_loss
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -214,12 +214,3 @@ def test_a_function_that_takes_outputs_first_is_refused_by_its_names():
     with pytest.raises(UserError) as refusal:
         resolve_loss(model, of_outputs, DATA, "my_task.py")
     assert refusal.value.received == "of_outputs(y_pred, y_true)"
-
-
-def test_losses_of_outputs_are_summed_by_their_weights():
-    losses = {"a": lambda t, o: t - o, "b": lambda t, o: t * o}
-    of_samples = sum_losses(losses, {"b": 0.5}, ["a", "b"])
-    values = {"a": np.array([3.0, 4.0]), "b": np.array([2.0, 6.0])}
-    ones = {"a": np.ones(2), "b": np.ones(2)}
-    assert of_samples(values, [ones["a"], ones["b"]]).tolist() == [2 + 1, 3 + 3]
-    assert of_samples(values, ones).tolist() == [2 + 1, 3 + 3]

@@ -12,14 +12,13 @@ from scalestudy.config.catalog import TASKS, is_application, task_defaults
 from scalestudy.config.objectives import metric_key, metric_term
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
 from scalestudy.data.samples import Column
-from scalestudy.tasks.task import DataInfo, Task, is_module, names_of, symbolic_outputs
+from scalestudy.tasks.task import DataInfo, Task, is_module, symbolic_outputs
 from scalestudy.tasks.task_file import import_file
-from scalestudy.tasks.task_loss import of_data_alone, refuse_unknown_loss, required, resolve_loss, task_loss
+from scalestudy.tasks.task_loss import of_data_alone, refuse_unknown_loss, required, resolve_loss
 from scalestudy.tasks.task_metrics import (
     make_metric,
     metrics_of,
     refuse_unknown_metrics,
-    task_metrics,
 )
 from scalestudy.util.errors import UserError
 
@@ -96,20 +95,16 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
     is the better direction of metrics that are not Keras's: `better = {"psnr": "higher"}`.
     """
     model, file = _model(module, data, train), str(module.__file__)
-    outputs = names_of(model)
     if train.loss is not None or train.metrics is not None:
         _refuse_other_outputs(model, data)
     if train.loss is None:
-        given_loss = _needed(module, "loss")
-        loss = task_loss(given_loss, module, model, outputs, data)
+        loss = resolve_loss(model, _needed(module, "loss"), data, file)
     else:
         loss = resolve_loss(model, train.loss, data, "train.loss")
-    looks_at: dict[str, str] = {}
     if train.metrics is None:
         given = _needed(module, "metrics")
         given = given(data) if of_data_alone(given) else given
-        declared = getattr(module, "better", {})
-        metrics, senses, looks_at = task_metrics(given, outputs, data, declared, file)
+        metrics, senses = metrics_of(given, getattr(module, "better", {}), file, data)
     else:
         terms = [metric_term(text) for text in train.metrics]
         metrics, senses = metrics_of(
@@ -125,8 +120,6 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         definitions_of(module),
         _pretrained(module, model, train),
         data.class_names,
-        outputs,
-        looks_at,
         sees=_seen_by(metrics, model),
         **_hooks(module),
     )

@@ -1,8 +1,7 @@
 """A task: a model, a loss for each sample, and additive metrics."""
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
@@ -11,7 +10,6 @@ from scalestudy.config.objectives import Sense
 from scalestudy.data.samples import Column, Described, map_columns
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.store.model_record import ModelRecord
-from scalestudy.util.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -67,12 +65,6 @@ class DataInfo:
             *of_images(record.kind, shape, record.classes),
         )
 
-    def of_output(self, name: str) -> "DataInfo":
-        """Return the description for one output, with its target and number of classes."""
-        if not isinstance(self.targets, Mapping) or name not in self.targets:
-            return self
-        return replace(self, targets=self.targets[name], classes=self.targets[name].classes)
-
 
 def of_images(kind: str, input_shape: tuple[int, int, int], classes: int) -> tuple[Column, Column]:
     """Return the input and the target of an image data set."""
@@ -95,8 +87,6 @@ class Task:
         definitions: Classes and functions of the task file by name; Keras needs them to load the model.
         pretrained: Names of the pretrained layers, which a study may freeze for its first epochs.
         class_names: Names of the classes, for metrics with a value for each class.
-        outputs: Names of the model's outputs, if there are several.
-        looks_at: Output that a metric uses, by the name of the metric. Other metrics use all outputs.
         training_losses: (model, loss, inputs, targets) -> losses of shape [B]. If given, it replaces the
             forward pass and `loss` in training.
         gradients: (gradients, variables) -> gradients. Applied to the sum over all workers, before the
@@ -115,8 +105,6 @@ class Task:
     definitions: dict[str, Any] = field(default_factory=dict)
     pretrained: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
-    outputs: list[str] = field(default_factory=list)
-    looks_at: dict[str, str] = field(default_factory=dict)
     training_losses: Callable[[Any, Any, Any, Any], Any] | None = None
     gradients: Callable[[list[Any], list[Any]], list[Any]] | None = None
     optimizer: Callable[[Any, float], Any] | None = None
@@ -135,9 +123,6 @@ class Task:
 
     def seen_by(self, metric: str, targets: Any, outputs: Any) -> tuple[Any, Any]:
         """Return the targets and outputs that a metric is computed from."""
-        output = self.looks_at.get(metric)
-        if output is not None:
-            targets, outputs = targets[output], by_name(self.outputs, outputs)[output]
         return targets, self.sees[metric](outputs) if metric in self.sees else outputs
 
 
@@ -150,47 +135,11 @@ def is_module(model: Any) -> bool:
     return isinstance(model, torch.nn.Module) and not isinstance(model, keras.layers.Layer)
 
 
-def names_of(model: keras.Model) -> list[str]:
-    """Return the names of a model's outputs; [] for a single unnamed output or if they are unknown."""
-    try:
-        outputs = model.output
-    except AttributeError:  # a user's subclass that has not been called yet
-        return []
-    if isinstance(outputs, Mapping):
-        return list(outputs)
-    return list(model.output_names) if isinstance(outputs, list | tuple) and len(outputs) > 1 else []
-
-
-def by_name(names: Iterable[str], outputs: Any) -> Any:
-    """Convert a list of outputs to a dictionary; return any other outputs unchanged."""
-    return dict(zip(names, outputs, strict=True)) if isinstance(outputs, list | tuple) else outputs
-
-
-def symbolic(columns: Described) -> Any:
-    """Return symbolic tensors with a batch axis for these inputs or targets."""
-    return map_columns(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), columns)
-
-
 def symbolic_outputs(model: keras.Model, inputs: Described) -> Any:
     """Return the model's outputs for these inputs as symbolic tensors, without computing them."""
     try:
         return model.output
     except AttributeError:
-        return model.compute_output_spec(symbolic(inputs))
-
-
-def refuse_unknown(given: Iterable[str], names: Iterable[str], what: str, file: Any) -> None:
-    """Check that all given names of `what` are among `names`.
-
-    Raises:
-        UserError: For the first name that is not. It suggests a similar name.
-    """
-    known = list(names)
-    wrong = next((name for name in given if name not in known), None)
-    if wrong is not None:
-        near = difflib.get_close_matches(wrong, known, n=1)
-        raise UserError(
-            f"names of {what} in {file}: {', '.join(known) or 'none, since there is only one'}",
-            repr(wrong),
-            f"Did you mean {near[0]!r}?" if near else "Correct it, or the output's name in model(data).",
+        return model.compute_output_spec(
+            map_columns(lambda column: keras.KerasTensor((None, *column.shape), column.dtype), inputs)
         )

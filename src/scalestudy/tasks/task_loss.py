@@ -8,7 +8,6 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import keras
@@ -16,7 +15,7 @@ import keras
 from scalestudy.config.formula import FormulaTerm, WrongFormula, is_formula
 from scalestudy.config.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
 from scalestudy.tasks.label_losses import Loss, mean_over_rest, sum_of
-from scalestudy.tasks.task import DataInfo, by_name, is_module, refuse_unknown
+from scalestudy.tasks.task import DataInfo, is_module
 from scalestudy.util.errors import UserError
 
 OUTPUTS = re.compile("(output|logit|pred|prediction)s?|y_pred|y_hat")
@@ -24,35 +23,14 @@ TARGETS = re.compile("(target|label)s?|(y_)?true|truth|y|gt")
 """Usual names of the arguments of a loss, in lower case."""
 
 
-def task_loss(given: Any, module: ModuleType, model: keras.Model, outputs: list[str], data: DataInfo) -> Loss:
-    """Return a loss (targets, outputs) -> [B].
-
-    `given` is `loss` of the task file: one loss for all outputs, or a dictionary by output.
+def resolve_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
+    """Return a loss (targets, outputs) -> [B], by `loss_of` for a Keras model, else by `module_loss`.
 
     Raises:
         UserError: For an unknown name, or an object that is no loss.
     """
-    file = str(module.__file__)
-    resolved = given(data) if of_data_alone(given) else given
-    if not isinstance(resolved, Mapping):
-        # Pass on `given`, not `resolved`: a function of the data may use the class weights itself.
-        return resolve_loss(model, given, data, file)
-    refuse_unknown(resolved, outputs, "outputs, for losses,", file)
-    if isinstance(data.targets, Mapping):
-        refuse_unknown(resolved, data.targets, "targets, for losses,", file)
-    weights = getattr(module, "loss_weights", {})
-    refuse_unknown(weights, resolved, "losses, for loss_weights,", file)
-    losses = {name: resolve_loss(model, loss, data.of_output(name), file) for name, loss in resolved.items()}
-    return sum_losses(losses, weights, outputs)
-
-
-def resolve_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
-    """Return the loss by `loss_of` for a Keras model, or by `module_loss` for a PyTorch module."""
-    _refuse_swapped(given, where)
-    if isinstance(model, keras.Model):
-        return loss_of(given, data, where)
-
-    return module_loss(model, given, data, where)
+    refuse_unknown_loss(given, where)
+    return (loss_of if isinstance(model, keras.Model) else partial(module_loss, model))(given, data, where)
 
 
 def _refuse_swapped(given: Any, where: str) -> None:
@@ -69,26 +47,20 @@ def _refuse_swapped(given: Any, where: str) -> None:
 
 
 def refuse_unknown_loss(given: Any, where: str) -> None:
-    """Refuse `loss` of a task file, or one of its losses by output, that is a text which names no loss.
+    """Refuse `loss` of a task file that is a dictionary, or a text which names no loss.
 
     Raises:
         UserError: Also for a function whose arguments are swapped.
     """
-    for loss in given.values() if isinstance(given, Mapping) else [given]:
-        _refuse_swapped(loss, where)
-        if isinstance(loss, str):
-            refuse_no_loss(loss, where)
-
-
-def sum_losses(losses: Mapping[str, Loss], weights: Mapping[str, float], names: list[str]) -> Loss:
-    """Return the weighted sum of the outputs' losses for each sample; the default weight is 1."""
-
-    def of_samples(targets: Any, outputs: Any) -> Any:
-        named = by_name(names, outputs)
-        terms = [weights.get(name, 1.0) * loss(targets[name], named[name]) for name, loss in losses.items()]
-        return sum(terms[1:], terms[0])
-
-    return of_samples
+    _refuse_swapped(given, where)
+    if isinstance(given, Mapping):
+        raise UserError(
+            f"one loss in {where}",
+            f"a dictionary of {', '.join(map(str, given))}",
+            "Write a function of all targets and outputs: def loss(targets, outputs).",
+        )
+    if isinstance(given, str):
+        _terms(given, where) if is_formula(given, LOSSES) else _of_keras(given, where)
 
 
 def module_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
@@ -167,11 +139,6 @@ def loss_of(given: Any, data: DataInfo, where: str) -> Loss:
     if data.class_weights is not None:
         raise unweighted(getattr(given, "__name__", str(given)))
     return _of_samples(_of_keras(given, where) if isinstance(given, str) else given)
-
-
-def refuse_no_loss(text: str, where: str) -> None:
-    """Refuse a text that names no loss."""
-    _terms(text, where) if is_formula(text, LOSSES) else _of_keras(text, where)
 
 
 def _terms(text: str, where: str) -> tuple[FormulaTerm, ...]:

@@ -1,7 +1,6 @@
 """The metrics of a task, the quality first, and the better direction of each."""
 
 import inspect
-from collections.abc import Mapping
 from typing import Any, get_args
 
 import keras
@@ -18,7 +17,7 @@ from scalestudy.config.objectives import (
     refuse_unfit,
 )
 from scalestudy.tasks.label_metrics import NAMED
-from scalestudy.tasks.task import DataInfo, is_module, refuse_unknown
+from scalestudy.tasks.task import DataInfo, is_module
 from scalestudy.util.errors import UserError
 
 
@@ -90,27 +89,6 @@ def make_metric(term: FormulaTerm, data: DataInfo) -> keras.Metric:
     """
     refuse_unfit([term], data.classes)
     return NAMED.get(term.name)(data.classes, data.ignore, name=metric_key(term), **term.parameters)
-
-
-def task_metrics(
-    given: Any, outputs: list[str], data: DataInfo, declared: Any, file: Any
-) -> tuple[dict[str, keras.Metric], dict[str, Sense], dict[str, str]]:
-    """Return the metrics of a task file, their senses, and the output that each uses, by metric name.
-
-    `given` is as in `metrics_of`, or a dictionary of lists of these by output; `declared` is `better`.
-
-    Raises:
-        UserError: As in `metrics_of`, or for an unknown output.
-    """
-    if not isinstance(given, Mapping) or not given.keys() & set(outputs):
-        return *metrics_of(given, declared, file, data), {}
-    refuse_unknown(given, outputs, "outputs, for metrics,", file)
-    named: dict[str, Any] = {}
-    looks_at: dict[str, str] = {}
-    for output, metrics in given.items():
-        for name, metric in _by_name(_with_ours(metrics, data.of_output(output), file)).items():
-            named[f"{output}_{name}"], looks_at[f"{output}_{name}"] = metric, output
-    return *metrics_of(named, declared, file), looks_at
 
 
 def metrics_of(

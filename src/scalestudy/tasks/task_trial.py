@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scalestudy.data.loader import read_rows
 from scalestudy.data.samples import Column, map_columns
 from scalestudy.data.store.prepared import Prepared
-from scalestudy.tasks.task import Task, by_name
+from scalestudy.tasks.task import Task
 from scalestudy.tasks.task_file import remedy
 from scalestudy.util.errors import ScalestudyError, UserError
 from scalestudy.util.tracebacks import locate_error
@@ -21,8 +21,8 @@ from scalestudy.util.tracebacks import locate_error
 NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be converted", "Tensor.__array__")
 """Parts of the errors of TensorFlow and Keras when a NumPy function receives a symbolic tensor."""
 _NAMES = """
-    better callbacks data kind train read sequences vocabularies class_names loss_weights training_losses
-    gradients engine logits
+    better callbacks data kind train read sequences vocabularies class_names training_losses gradients
+    engine logits
 """
 OPTIONAL = tuple(_NAMES.split())
 """Optional names of a task file; a similar name is reported as a likely misspelling."""
@@ -105,27 +105,30 @@ def notes_on(module: ModuleType, task: Task, prepared: Prepared, outputs: Any) -
         return notes + note_on_logits(
             task.model, outputs, getattr(module, "loss", None), str(module.__file__)
         )
-    for given, tensor, column in _losses(module, task, prepared, outputs):
-        values = _array(tensor)
-        low, high, units = values.min(), values.max(), values.shape[-1]
-        kind, logits = _crossentropy(given)
-        if kind is None:
-            continue
-        if units == 1 and not logits and np.all(values == 1):
-            raise UserError(
-                "outputs that depend on the inputs",
-                "one unit that is always 1, such as a softmax over one unit",
-                'Give the last layer one unit per class, or activation="sigmoid".',
-            )
-        _refuse_labels(kind, units, column, prepared)
-        given_logits = low < -1e-3 or high > 1.001
-        given_probabilities = low >= 0 and np.allclose(values.sum(axis=-1), 1, atol=1e-3)
-        if given_probabilities if logits else given_logits:
-            notes.append(
-                f"Note: outputs from {low:.3g} to {high:.3g} are {'' if logits else 'no '}probabilities, and "
-                f"{kind} has from_logits={logits}: give it logits with from_logits=True, else probabilities."
-            )
-    _refuse_accuracy_of_one(task, by_name(task.outputs, outputs))
+    if isinstance(outputs, list | tuple | Mapping):
+        return notes
+    if len(outputs.shape) > 1 and outputs.shape[-1] == 1:
+        _refuse_accuracy_of_one(task)
+    kind, logits = _crossentropy(getattr(module, "loss", None))
+    if kind is None:
+        return notes
+    values = _array(outputs)
+    low, high, units = values.min(), values.max(), values.shape[-1]
+    if units == 1 and not logits and np.all(values == 1):
+        raise UserError(
+            "outputs that depend on the inputs",
+            "one unit that is always 1, such as a softmax over one unit",
+            'Give the last layer one unit per class, or activation="sigmoid".',
+        )
+    targets = prepared.columns[1] if prepared.columns else None
+    _refuse_labels(kind, units, targets if isinstance(targets, Column) else None, prepared)
+    given_logits = low < -1e-3 or high > 1.001
+    given_probabilities = low >= 0 and np.allclose(values.sum(axis=-1), 1, atol=1e-3)
+    if given_probabilities if logits else given_logits:
+        notes.append(
+            f"Note: outputs from {low:.3g} to {high:.3g} are {'' if logits else 'no '}probabilities, and "
+            f"{kind} has from_logits={logits}: give it logits with from_logits=True, else probabilities."
+        )
     return notes
 
 
@@ -147,20 +150,6 @@ def note_on_weights(build: Callable[[], keras.Model], file: str) -> list[str]:
         " model(data), and set no seed (torch.manual_seed, keras.utils.set_random_seed), unless all"
         " weights are pretrained."
     ]
-
-
-def _losses(
-    module: ModuleType, task: Task, prepared: Prepared, outputs: Any
-) -> Iterator[tuple[Any, Any, Column | None]]:
-    """Yield each loss of the task file with its outputs and the description of its targets."""
-    given = getattr(module, "loss", None)
-    targets = prepared.columns[1] if prepared.columns else None
-    if isinstance(given, Mapping):
-        for name, loss in given.items():
-            column = targets.get(name) if isinstance(targets, dict) else None
-            yield loss, by_name(task.outputs, outputs)[name], column
-    elif not isinstance(outputs, list | tuple | Mapping):
-        yield given, outputs, targets if isinstance(targets, Column) else None
 
 
 def _crossentropy(loss: Any) -> tuple[str | None, bool]:
@@ -197,11 +186,10 @@ def _refuse_labels(kind: str, units: int, column: Column | None, prepared: Prepa
         )
 
 
-def _refuse_accuracy_of_one(task: Task, outputs: Any) -> None:
+def _refuse_accuracy_of_one(task: Task) -> None:
+    """Refuse the accuracy of most likely classes for outputs of one unit."""
     for name, metric in task.metrics.items():
-        values = outputs[task.looks_at[name]] if name in task.looks_at else outputs
-        single = not isinstance(values, Mapping | list) and len(values.shape) > 1 and values.shape[-1] == 1
-        if type(metric) is keras.metrics.SparseCategoricalAccuracy and single:
+        if type(metric) is keras.metrics.SparseCategoricalAccuracy:
             raise UserError(
                 f"outputs of several classes for the metric {name!r}",
                 "one unit, whose most likely class is always 0",
