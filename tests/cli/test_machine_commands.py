@@ -92,8 +92,8 @@ def test_the_folder_of_an_earlier_check_prints_its_report(check, check_study, tm
     done = check("earlier")
     assert done.returncode == 1 and "Expected" in done.stderr
     (folder / REPORT_FILE).write_text(
-        '{"schema_version": 3, "lines": [{"topic": "ranks", "status": "warn", "where": "n1 → n2", '
-        '"seen": "slow", "action": "Wait."}], "bandwidth": []}'
+        '{"schema_version": 4, "lines": [{"topic": "ranks", "status": "warn", "where": "n1 → n2", '
+        '"seen": "slow", "action": "Wait."}]}'
     )
     done = check("earlier")
     assert done.returncode == 0 and "n1 → n2" in done.stdout and "1 warnings" in done.stdout

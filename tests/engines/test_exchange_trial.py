@@ -2,14 +2,12 @@
 
 from typing import get_args, get_type_hints
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.config.settings import LaunchSettings
 from scalestudy.engines import exchange_trial
-from scalestudy.engines.exchange_trial import too_slow
 from scalestudy.engines.tensorflow.replicas import TensorGroup
 from scalestudy.engines.tensorflow.tensorflow_trial import TensorFlowTrial
 from scalestudy.plugins.engines import all_collectives, collective
@@ -34,18 +32,6 @@ def test_each_is_of_a_strategy_with_processes_that_meet():
 def test_every_communication_of_a_study_file_is_tried():
     named = get_args(get_type_hints(LaunchSettings)["communication"])
     assert {each.communication for each in COLLECTIVES} - {None} == set(named)
-
-
-def test_what_a_study_names_to_use_one():
-    assert {each.name: each.swept for each in COLLECTIVES if each.device is None} == {
-        "ring": "native",
-        "auto": "native",
-        "horovod-mpi": "horovod",
-    }
-
-
-def test_a_size_that_would_take_too_long_is_left_out():
-    assert too_slow(0.2, 1, 20) and not too_slow(0.1, 1, 20)
 
 
 class Counting(TensorGroup):
@@ -94,12 +80,3 @@ def test_the_known_sum_is_taken_by_a_compiled_function_on_the_device(framework):
             with pytest.raises(RunError, match="rank 0 counted 2 times"):
                 exchange_trial.prove(TensorFlowTrial(), group, placement, "cpu")
         assert compiled == [True]
-
-
-@pytest.mark.parametrize(("others", "mine", "said"), [(0, False, False), (0, True, True), (1, False, True)])
-def test_all_ranks_stop_where_one_cannot_go_on(others, mine, said):
-    class Others(TensorGroup):
-        def host_sum(self, values):
-            return values + np.int64(others)
-
-    assert exchange_trial.any_rank(Others(0, 2), mine) is said

@@ -1,7 +1,7 @@
 """A small task that uses every optional part of a task file.
 
-Texts of different lengths and a category, two outputs, a loss of both, two forward passes with different
-dropout in a step, and gradients that are changed after they are summed.
+Texts of different lengths and a category, two outputs, a loss of both, and two forward passes with
+different dropout in a step.
 """
 
 import keras
@@ -60,9 +60,3 @@ def training_losses(model, loss, inputs, targets):
     """The loss of one pass, plus the difference between the states of two passes with different dropout."""
     first, second = (model(inputs, training=True) for _ in range(2))
     return loss(targets, first) + ops.mean(ops.square(first["state"] - second["state"]), axis=-1)
-
-
-def gradients(gradients, variables):
-    """Clip the gradients to a global norm of 1."""
-    norm = ops.sqrt(sum(ops.sum(ops.square(each)) for each in gradients))
-    return [each / ops.maximum(norm, 1.0) for each in gradients]

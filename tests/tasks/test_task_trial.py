@@ -155,14 +155,6 @@ FAULTS = {
         {"rest": "def training_losses(model, inputs):\n    return inputs"},
         "cannot be called so",
     ),
-    "a hook that returns too few gradients": (
-        {"rest": "def gradients(gradients, variables):\n    return gradients[:1]"},
-        "1 for 2",
-    ),
-    "an error in a hook": (
-        {"rest": "def gradients(gradients, variables):\n    return gradients + 1"},
-        r"gradients\(gradients, variables\).*line 5, in gradients",
-    ),
     "a loss by another name": ({"loss": "criterion = 'mse'"}, "`criterion`"),
     "metrics by another name": ({"metrics": "metrcs = ['mae']"}, "`metrcs`"),
     "nothing to train": ({"last": "layers.Dense(10, 'softmax', trainable=False)"}, "weights to train"),

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,7 +16,7 @@ from scalestudy.util.files import refuse_target
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from scalestudy.features.check.check_files import AllReduce, Report
+    from scalestudy.features.check.check_files import Report
 
 
 STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red"}
@@ -88,8 +87,6 @@ def _print_report(report: "Report", form: Literal["table", "json"]) -> None:
 
     console = out()
     console.print(_lines(report))
-    if report.bandwidth:
-        console.print(_bandwidths(report.bandwidth))
     console.print(report.verdict)
 
 
@@ -107,24 +104,6 @@ def _lines(report: "Report") -> "Table":
         if line.action:
             seen.append(f"\n→ {line.action}", style=STYLES[line.status])
         table.add_row(Text(line.status, style=STYLES[line.status]), line.topic, Text(line.where), seen)
-    return table
-
-
-def _bandwidths(rows: "Sequence[AllReduce]") -> "Table":
-    """Bus bandwidth by size and collective."""
-    from rich.table import Table
-
-    from scalestudy.plugins.engines import collective
-    from scalestudy.util import units
-
-    names = list(dict.fromkeys(row.collective for row in rows))
-    cells = {(row.bytes, row.collective): f"{row.bus_bandwidth / 1e9:.3g}" for row in rows}
-    title = f"All-reduce over {rows[0].ranks} ranks: bus bandwidth (GB/s)"
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for heading in ("Bytes", *(collective(name).label for name in names)):
-        table.add_column(heading, justify="right")
-    for size in sorted({row.bytes for row in rows}):
-        table.add_row(units.size(size), *(cells.get((size, name), "") for name in names))
     return table
 
 

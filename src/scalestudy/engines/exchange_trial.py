@@ -34,20 +34,10 @@ from scalestudy.plugins.engines import EngineTraits, collective
 from scalestudy.util.errors import RunError
 from scalestudy.util.modules import without_unused
 
-WITHIN = 30.0
-"""Maximum seconds for one message size; larger sizes are skipped on all ranks."""
 
-
-def repeats(size: int, device: str) -> tuple[int, int]:
+def repeats(size: int) -> tuple[int, int]:
     """Return the number of calls to time and of sums chained in each; the same on every rank."""
-    if size <= 1024 * 1024:
-        return 3, 20
-    return (1, 20) if device == "gpu" else (1, 4)
-
-
-def too_slow(seconds: float, calls: int, sums: int) -> bool:
-    """Return whether a size would exceed `WITHIN`, if a sum four times smaller took `seconds`."""
-    return 4 * seconds * sums * (calls + 1) > WITHIN
+    return (3, 20) if size <= 1024 * 1024 else (1, 4)
 
 
 class ExchangeTrial(ABC):
@@ -110,11 +100,8 @@ def _do(trial: ExchangeTrial, traits: EngineTraits, errand: dict[str, Any]) -> i
     tell(step="joined")
     prove(trial, group, placement, device)
     tell(step="summed")
-    seconds = 0.0
     for size in errand["sizes"]:
-        if any_rank(group, too_slow(seconds, *repeats(size, device))):
-            break
-        seconds = time_calls(trial, group, size, *repeats(size, device), device=device)
+        seconds = time_calls(trial, group, size, *repeats(size), device=device)
         tell(step="timed", bytes=size, seconds=seconds)
     tell(step="done")
     sys.stdin.read()  # another rank may still read this rank's part of the last sum
@@ -137,11 +124,6 @@ def prove(trial: ExchangeTrial, group: Group, placement: Placement, device: str)
             f"rank {wrong[0]} counted {total[wrong[0]]:g} times",
             "Use another strategy here.",
         )
-
-
-def any_rank(group: Group, yes: bool) -> bool:
-    """Return whether `yes` is true on any rank; the same on every rank."""
-    return bool(group.host_sum(np.array([int(yes)], np.int64))[0])
 
 
 def time_calls(

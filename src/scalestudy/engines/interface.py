@@ -78,14 +78,12 @@ class Engine(Protocol):
         self,
         compute: Callable[[], tuple[Any, Any]],
         variables: Sequence[Any],
-        change: Callable[[list[Any]], None],
     ) -> "StepTrial":
         """Compute a step as in training, before training, to test a task.
 
         Args:
             compute: Returns the objective to differentiate, and losses of shape [B].
-            variables: Variables of the model and its loss for which gradients are computed.
-            change: Receives the gradients, with zeros for variables without one.
+            variables: Variables of the model for which gradients are computed.
         """
 
 

@@ -86,13 +86,6 @@ class Collective:
         """How the processes that sum with it find each other."""
         return self.strategy.rendezvous
 
-    @property
-    def swept(self) -> str:
-        """The strategy that a study file names to use it."""
-        engine = engine_traits(self.strategy.engine)
-        default = next(row for row in engine.strategies if row.name == engine.default_strategy)
-        return default.name if self.strategy.name in (default.stands_for or ()) else self.strategy.name
-
 
 class Requirement(NamedTuple):
     """A package that an engine needs, under any of these names; `versions` (PEP 440) were tested."""

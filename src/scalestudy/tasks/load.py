@@ -35,7 +35,6 @@ DEFINED = {
 }
 HOOKS = {
     "training_losses": "model, loss, inputs, targets",
-    "gradients": "gradients, variables",
     "optimizer": "model, rate",
     "scheduler": "optimizer, steps, epochs",
 }

@@ -89,8 +89,6 @@ class Task:
         class_names: Names of the classes, for metrics with a value for each class.
         training_losses: (model, loss, inputs, targets) -> losses of shape [B]. If given, it replaces the
             forward pass and `loss` in training.
-        gradients: (gradients, variables) -> gradients. Applied to the sum over all workers, before the
-            update.
         optimizer: (model, rate) -> an optimizer of PyTorch, which replaces the study's.
         scheduler: (optimizer, steps, epochs) -> its scheduler of PyTorch, stepped after each step.
         sees: Function that converts the outputs for a metric, by the name of the metric. Other metrics
@@ -106,7 +104,6 @@ class Task:
     pretrained: tuple[str, ...] = ()
     class_names: tuple[str, ...] = ()
     training_losses: Callable[[Any, Any, Any, Any], Any] | None = None
-    gradients: Callable[[list[Any], list[Any]], list[Any]] | None = None
     optimizer: Callable[[Any, float], Any] | None = None
     scheduler: Callable[[Any, int, int], Any] | None = None
     sees: dict[str, Callable[[Any], Any]] = field(default_factory=dict)

@@ -21,8 +21,8 @@ from scalestudy.util.tracebacks import locate_error
 NUMPY = ("symbolic tf.Tensor", "symbolic tensor", "KerasTensor cannot be converted", "Tensor.__array__")
 """Parts of the errors of TensorFlow and Keras when a NumPy function receives a symbolic tensor."""
 _NAMES = """
-    better callbacks data kind train read sequences vocabularies class_names training_losses gradients
-    engine logits
+    better callbacks data kind train read sequences vocabularies class_names training_losses engine
+    logits
 """
 OPTIONAL = tuple(_NAMES.split())
 """Optional names of a task file; a similar name is reported as a likely misspelling."""
@@ -212,28 +212,14 @@ def two_samples(prepared: Prepared) -> tuple[Any, Any]:
 
 
 def _try_gradients(engine: Any, task: Task, inputs: Any, targets: Any, file: str) -> None:
-
     def compute() -> tuple[Any, Any]:
         losses = _training_losses(task, inputs, targets, file)
         _refuse_shape(losses, file)
         penalties = [keras.ops.sum(penalty) for penalty in task.model.losses]
         return sum(penalties, keras.ops.sum(losses)), losses
 
-    def change(gradients: list[Any]) -> None:
-        if task.gradients is None:
-            return
-        with _explain(f"gradients(gradients, variables) of {file} to work"):
-            changed = list(task.gradients(gradients, task.trained) or ())
-        if [tuple(one.shape) for one in gradients] != [tuple(one.shape) for one in changed]:
-            other = len(changed) != len(gradients)
-            raise UserError(
-                f"as many gradients from gradients(gradients, variables) of {file}, of the same shapes",
-                f"{len(changed)} for {len(gradients)}" if other else "other shapes",
-                "Return one for each variable, in their order.",
-            )
-
     with _explain(f"a step of {file} to be computed", inputs, targets):
-        trial = engine.try_step(compute, task.trained, change)
+        trial = engine.try_step(compute, task.trained)
     if trial.stray is not None:
         raise UserError(
             f"all variables of {file} in the model",

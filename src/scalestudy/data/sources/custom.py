@@ -20,7 +20,7 @@ from scalestudy.data.store.prepared import Prepared, write_header
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.modules import bound_names, parse
 
-_OF_TRAINING = "model loss metrics better callbacks pretrained training_losses gradients kind"
+_OF_TRAINING = "model loss metrics better callbacks pretrained training_losses kind"
 NOT_READ = frozenset(_OF_TRAINING.split())
 """Names of a task file that do not affect how data is read."""
 

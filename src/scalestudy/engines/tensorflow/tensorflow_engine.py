@@ -133,7 +133,6 @@ class TensorFlow:
         self,
         compute: Callable[[], tuple[Any, Any]],
         variables: Sequence[Any],
-        change: Callable[[list[Any]], None],
     ) -> StepTrial:
         values = [variable.value for variable in variables]
         reached: list[bool] = []
@@ -146,12 +145,6 @@ class TensorFlow:
             stray[:] = [variable.name for variable in tape.watched_variables() if id(variable) not in known]
             gradients = tape.gradient(objective, values)
             reached[:] = [gradient is not None for gradient in gradients]
-            change(
-                [
-                    tf.zeros_like(value) if gradient is None else tf.convert_to_tensor(gradient)
-                    for gradient, value in zip(gradients, values, strict=True)
-                ]
-            )
             return losses
 
         losses = np.asarray(tf.function(step, autograph=False)())

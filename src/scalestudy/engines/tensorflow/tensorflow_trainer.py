@@ -156,8 +156,6 @@ class TensorFlowTrainer(KerasTrainer):
         def update(gradients: Gradients) -> None:
             if loss_scale:
                 gradients = [value / tf.cast(loss_scale.value, value.dtype) for value in gradients]
-            if task.gradients is not None:
-                gradients = task.gradients(gradients, trained)
             phase.optimizer.apply(gradients, trained)
 
         def one(call: list[Slice], index: Any) -> Any:

@@ -106,7 +106,6 @@ class Torch:
         self,
         compute: Callable[[], tuple[Any, Any]],
         variables: Sequence[Any],
-        change: Callable[[list[Any]], None],
     ) -> StepTrial:
         values = [variable.value for variable in variables]
         objective, losses = compute()
@@ -115,12 +114,6 @@ class Torch:
             gradients = torch.autograd.grad(objective, values, allow_unused=True, retain_graph=True)
         known = {id(value) for value in values}
         strays = [value for value in _leaves(objective) if id(value) not in known]
-        change(
-            [
-                torch.zeros_like(value) if gradient is None else gradient
-                for gradient, value in zip(gradients, values, strict=True)
-            ]
-        )
         return StepTrial(
             losses.detach().cpu().float().numpy(),
             [gradient is not None for gradient in gradients],

@@ -95,7 +95,6 @@ class Step:
         replicas: The workers.
         point: The point of the run.
         scaler: Scales float16 losses; disabled for other types.
-        change: (gradients) -> gradients, applied before the update; None for none.
         statistics: The running statistics of batch normalisation in a PyTorch module.
         constrain: Applies the constraints of Keras's variables after the update.
     """
@@ -108,7 +107,6 @@ class Step:
         point: Point,
         *,
         scaler: torch.amp.GradScaler,
-        change: Callable[[list[Any]], list[Any]] | None,
         statistics: RunningStatistics,
         constrain: Callable[[], None],
     ) -> None:
@@ -116,7 +114,7 @@ class Step:
         self._loss: Any = loss
         self._optimizer, self._replicas, self._scaler = optimizer, replicas, scaler
         self._parameters, self._shared = list(loss.parameters()), loss.shared
-        self._change, self._clip_norm, self._constrain = change, train.clip_norm, constrain
+        self._clip_norm, self._constrain = train.clip_norm, constrain
         self._statistics, self._accumulate = statistics, train.accumulate
         self._together = loss.synchronised
         if replicas.exchanges:
@@ -161,16 +159,8 @@ class Step:
         return total
 
     def _update(self) -> None:
-        if self._scaler.is_enabled() and (self._change is not None or self._clip_norm is not None):
+        if self._scaler.is_enabled() and self._clip_norm is not None:
             self._scaler.unscale_(self._optimizer.inner)
-        if self._change is not None:
-            gradients = [
-                torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-                for parameter in self._parameters
-            ]
-            with torch.no_grad():
-                for parameter, gradient in zip(self._parameters, self._change(gradients), strict=True):
-                    parameter.grad = torch.empty_like(parameter).copy_(gradient)  # fused: laid out alike
         if self._clip_norm is not None:
             nn.utils.clip_grad_norm_(self._parameters, self._clip_norm, foreach=True)
         self._scaler.step(self._optimizer.inner)

@@ -126,15 +126,12 @@ class TorchTrainer(KerasTrainer):
             self._dtype,
             synchronised=self._synchronised,
         )
-        changed = task.gradients
-        change = None if changed is None else lambda gradients: changed(gradients, variables)
         return Step(
             loss,
             phase.optimizer,
             self._replicas,
             self._point,
             scaler=self._scaler,
-            change=change,
             statistics=RunningStatistics(norms, self._replicas.size),
             constrain=constrain,
         )

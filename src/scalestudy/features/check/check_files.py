@@ -24,7 +24,7 @@ from scalestudy.util.errors import RunError
 from scalestudy.util.files import write_atomically
 
 PLAN_FILE, REPORT_FILE = "check.json", "report.json"
-REPORT_SCHEMA: Literal[3] = 3
+REPORT_SCHEMA: Literal[4] = 4
 POLL = 0.1
 TAIL_LINES = 30
 STEPS = {"": "joining", "begun": "joining", "joined": "the first sum", "summed": "timing", "timed": "timing"}
@@ -32,9 +32,8 @@ STEPS = {"": "joining", "begun": "joining", "joined": "the first sum", "summed":
 Status = Literal["pass", "warn", "fail"]
 Topic = Literal["versions", "slurm", "folders", "devices", "ranks", "builds", "collectives", "bandwidth"]
 TOPICS: tuple[Topic, ...] = get_args(Topic)
-SIZES = tuple(1024 * 4**step for step in range(10))
-"""Message sizes in bytes: 1 KiB to 256 MiB, by factors of four."""
-LARGEST_ON_CPU = 64 * 2**20
+SIZES = (2**10, 2**25)
+"""Message sizes in bytes: 1 KiB for the latency; 32 MiB, about a bucket of gradients, for the bandwidth."""
 State = Literal["done", "stalled", "failed"]
 """How a trial ended."""
 Content = TypeVar("Content", bound=Record)
@@ -52,28 +51,11 @@ class Line(Record):
     """What to do; empty only if the check passed."""
 
 
-class AllReduce(Record):
-    """The time of an all-reduce for one message size and collective, with the definitions of nccl-tests."""
-
-    collective: str
-    ranks: int
-    bytes: int
-    seconds: float
-    """Seconds per sum (for small messages, the latency): median of calls of several sums, mean of ranks."""
-    algorithm_bandwidth: float
-    """Bytes per second: S / t."""
-    bus_bandwidth: float
-    """Bytes per second: (S / t) × 2(n − 1) / n."""
-    hosts: int | None = None
-    """Number of hosts of the ranks."""
-
-
 class Report(Record):
     """All lines of a check."""
 
-    schema_version: Literal[3] = REPORT_SCHEMA
+    schema_version: Literal[4] = REPORT_SCHEMA
     lines: tuple[Line, ...] = ()
-    bandwidth: tuple[AllReduce, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -89,7 +71,7 @@ class Report(Record):
 
     def joined(self, other: "Report") -> "Report":
         """Return this report followed by another."""
-        return Report(lines=self.lines + other.lines, bandwidth=self.bandwidth + other.bandwidth)
+        return Report(lines=self.lines + other.lines)
 
 
 def report_pass(topic: Topic, where: str, seen: str) -> Line:
@@ -125,7 +107,7 @@ def names_together(given: Iterable[str]) -> str:
 class Plan(StrictModel):
     """The plan that every rank follows. Limits are in seconds; anything slower counts as stalled."""
 
-    schema_version: Literal[3] = REPORT_SCHEMA
+    schema_version: Literal[4] = REPORT_SCHEMA
     engine: str = DEFAULT
     """Engine whose processes are tried."""
     workers: Annotated[int, Field(gt=0)]

@@ -19,7 +19,6 @@ from scalestudy.cluster.worker_environment import own_gpus, process_environment
 from scalestudy.config.point import Point
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import (
-    LARGEST_ON_CPU,
     PLAN_FILE,
     POLL,
     REPORT_FILE,
@@ -186,12 +185,11 @@ class _Rank:
         number, rank, gpus = assignment.number, self._placement.rank, devices.visible_gpus(os.environ)
         way = collective(assignment.collective) if assignment.collective else None
         device = "cpu" if way is not None and way.device == "cpu" else self._device
-        timed = self._plan.sizes if self._plan.wants("bandwidth") else ()
         what = errand(
             way,
             self._placement,
             device=device,
-            sizes=[size for size in timed if device == "gpu" or size <= LARGEST_ON_CPU],
+            sizes=self._plan.sizes if self._plan.wants("bandwidth") else (),
             events=self._exchange.events_path(number, rank),
         )
         if way is None:

@@ -1,11 +1,10 @@
 """Rank 0's part in a check: assign trials to all ranks, and judge the answers."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.features.check import host_checks
 from scalestudy.features.check.check_files import (
-    AllReduce,
     Assignment,
     Exchange,
     Facts,
@@ -31,7 +30,6 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
     facts = exchange.facts(placement.size, plan.start_limit)
     hosts = [name or (facts[rank].host if rank in facts else "") for rank, name in enumerate(placement.hosts)]
     lines = judge_ranks(exchange, plan, placement, facts, hosts)
-    rows: list[AllReduce] = []
     number = 0
 
     def ask(limit: float, collective: str | None = None) -> dict[int, RankAnswer]:
@@ -59,16 +57,14 @@ def lead(exchange: Exchange, plan: Plan, placement: Placement) -> Report:
             answers = ask(plan.limit + 2 * slowest, way.name)
             failure = judge_collective(way, answers, hosts)
             if failure is None:
-                timed = times(way, answers, hosts) if plan.wants("bandwidth") else []
-                seen = f"{way.name} over {placement.size} ranks"
-                lines.append(report_pass("collectives", _hosts(len(set(hosts))), seen))
-                lines += [bandwidth_line(timed)] if timed else []
-                rows += timed
+                used, seen = len(set(hosts)), f"{way.name} over {placement.size} ranks"
+                lines.append(report_pass("collectives", _hosts(used), seen))
+                lines += [bandwidth_line(way, answers, used)] if plan.wants("bandwidth") else []
             else:
                 lines.append(failure)
             if len(answers) < placement.size:
                 break
-        return Report(lines=tuple(lines), bandwidth=tuple(rows))
+        return Report(lines=tuple(lines))
     finally:
         exchange.assign(Assignment(number=number, last=True))
 
@@ -148,33 +144,23 @@ def judge_collective(way: Collective, answers: Mapping[int, RankAnswer], hosts: 
     return report_failure("collectives", names_together(where), seen, way.mend)
 
 
-def times(way: Collective, answers: Mapping[int, RankAnswer], hosts: Collection[str]) -> list[AllReduce]:
-    """Return the times of a collective by size, means of the ranks, of sizes that all ranks timed."""
-    ranks = len(answers)
-    return [
-        AllReduce(
-            collective=way.name,
-            ranks=ranks,
-            bytes=size,
-            seconds=(mean := sum(answer.seconds[size] for answer in answers.values()) / ranks),
-            hosts=len(set(hosts)),
-            algorithm_bandwidth=size / mean,
-            bus_bandwidth=size / mean * 2 * (ranks - 1) / ranks,
-        )
-        for size in answers[0].seconds
-        if all(size in answer.seconds for answer in answers.values())
-    ]
+def bandwidth_line(way: Collective, answers: Mapping[int, RankAnswer], hosts: int) -> Line:
+    """Return a line on the bandwidth of a collective at its largest size, and its latency at the smallest.
 
-
-def bandwidth_line(rows: Sequence[AllReduce]) -> Line:
-    """Return a line on the best bandwidth of a collective, and its latency; rows are in order of size."""
-    top, where = max(rows, key=lambda row: row.bus_bandwidth), _hosts(rows[0].hosts or 1)
-    seen = (
-        f"{top.collective}: {top.bus_bandwidth / 1e9:.2f} GB/s on the bus "
-        f"({top.algorithm_bandwidth / 1e9:.2f} by the algorithm) at {units.size(top.bytes)}, "
-        f"latency {rows[0].seconds * 1e3:.2f} ms at {units.size(rows[0].bytes)}"
+    Times are means of the ranks. By the definitions of nccl-tests, S bytes in t seconds on n ranks are a
+    bandwidth of the algorithm of S / t, and of the bus of S / t × 2(n − 1) / n, which does not depend on n.
+    """
+    ranks, sizes, where = len(answers), sorted(answers[0].seconds), _hosts(hosts)
+    latency, seconds = (
+        sum(answer.seconds[size] for answer in answers.values()) / ranks for size in (sizes[0], sizes[-1])
     )
-    if top.bus_bandwidth < SLOW and top.hosts != 1:
+    algorithm = sizes[-1] / seconds
+    bus = algorithm * 2 * (ranks - 1) / ranks
+    seen = (
+        f"{way.name}: {bus / 1e9:.2f} GB/s on the bus ({algorithm / 1e9:.2f} by the algorithm) at "
+        f"{units.size(sizes[-1])}, latency {latency * 1e3:.2f} ms at {units.size(sizes[0])}"
+    )
+    if bus < SLOW and hosts > 1:
         faster = "choose a faster interface (NCCL_SOCKET_IFNAME, HOROVOD_GLOO_IFACE)."
         return report_warning("bandwidth", where, seen, f"As slow as gigabit Ethernet: {faster}")
     return report_pass("bandwidth", where, seen)
