@@ -11,7 +11,7 @@ import pytest
 from gathered import Gathered, gathered, measured, shares, sums_of, value_of
 from scalestudy.config.objectives import LOSSES, METRICS, known, loss_terms, metric_term
 from scalestudy.data.images.tiles import cut, cut_mask, tiles_of
-from scalestudy.tasks.label_losses import sum_of
+from scalestudy.tasks.label_losses import cross_entropy, sum_of
 from scalestudy.tasks.label_metrics import NAMED, IoU
 from scalestudy.tasks.task import DataInfo
 from scalestudy.tasks.task_metrics import OF_NUMBERS, make_metric, metrics_of, sense_of
@@ -62,27 +62,6 @@ def test_each_of_keras_metrics_has_a_direction_by_its_class_and_by_its_name():
         assert sense_of(function).better == known(name).better is not None, name
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("mse", ("lower", False)), ("MeanAbsoluteError", ("lower", False)), ("accuracy", ("higher", True))],
-)
-def test_a_name_means_what_keras_finds_by_it(name, expected):
-    assert sense([name])[:2] == expected
-
-
-def test_losses_are_better_lower_also_where_a_metric_has_their_name():
-    assert sense([keras.losses.cosine_similarity]).better == "lower"
-    assert sense([keras.losses.dice]).better == "lower"
-    assert sense([keras.metrics.CosineSimilarity()]).better == "higher"
-
-
-def test_a_subclass_means_what_its_base_means():
-    class Mine(keras.metrics.MeanSquaredError):
-        pass
-
-    assert sense({"accuracy": Mine()})[:2] == ("lower", False)
-
-
 def accuracy(targets, outputs):
     return outputs[:, 0]
 
@@ -107,18 +86,33 @@ def test_of_an_own_metric_the_direction_is_asked_whatever_its_name(make, name):
     assert error.value.action == f'Add to the task file: better = {{"{name}": "higher"}}, or "lower".'
 
 
-def test_what_the_task_file_says_goes_first():
-    assert sense([accuracy], {"accuracy": "lower"})[:2] == ("lower", None)
-    assert sense(["mse"], {"mse": "higher"}).better == "higher"
+class Error(keras.metrics.Mean):
+    better = "lower"
 
 
-def test_a_metric_may_say_it_itself():
-    assert sense_of(IoU())[:2] == ("higher", True)
+class Mine(keras.metrics.MeanSquaredError):
+    pass
 
-    class Error(keras.metrics.Mean):
-        better = "lower"
 
-    assert sense([Error()])[:2] == ("lower", None)
+@pytest.mark.parametrize(
+    ("metric", "declared", "expected"),
+    [
+        ("mse", None, ("lower", False)),
+        ("MeanAbsoluteError", None, ("lower", False)),
+        ("accuracy", None, ("higher", True)),
+        ("mse", "higher", ("higher", False)),  # what the task file says goes first
+        (accuracy, "lower", ("lower", None)),
+        (keras.losses.cosine_similarity, None, ("lower", False)),  # a loss with the name of a metric
+        (keras.losses.dice, None, ("lower", False)),
+        (keras.metrics.CosineSimilarity, None, ("higher", False)),
+        (Mine, None, ("lower", False)),  # as its base
+        (Error, None, ("lower", None)),  # it says it itself
+        (IoU, None, ("higher", True)),
+    ],
+)
+def test_the_direction_is_that_of_the_metric_of_its_base_or_of_the_task_file(metric, declared, expected):
+    made = metric() if inspect.isclass(metric) else metric
+    assert sense({"it": made}, {"it": declared} if declared else None)[:2] == expected
 
 
 @pytest.mark.parametrize("declared", [{"acuracy": "higher"}, {"accuracy": "up"}, "higher", {"accuracy": []}])
@@ -140,11 +134,6 @@ def test_only_the_quality_needs_a_direction():
     metrics, senses = metrics_of(["accuracy", Own(name="own"), "mse"], {}, "t.py")
     assert list(metrics) == list(senses) == ["accuracy", "own", "mse"]
     assert [each.better for each in senses.values()] == ["higher", None, "lower"]
-
-
-def test_a_matrix_is_no_quality():
-    with pytest.raises(UserError, match="confusion_matrix"):
-        metrics_of(["confusion_matrix"], {}, "t.py", DataInfo("classes", (8, 8, 1), 3))
 
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
@@ -287,9 +276,7 @@ def test_no_pixel_is_counted_in_int32_which_gpus_leave_to_the_host(classes):
     """Nor by the loss. Only an argmax returns int32 on the GPU; other operations use host memory."""
     import tensorflow as tf
 
-    from scalestudy.tasks.unet import loss
-
-    metric, losses = IoU(classes, ignore=255), loss(DataInfo("masks", (8, 8, 1), classes, 255))
+    metric, losses = IoU(classes, ignore=255), cross_entropy(DataInfo("masks", (8, 8, 1), classes, 255))
     start = [tf.constant(variable.numpy()) for variable in metric.variables]
 
     @tf.function

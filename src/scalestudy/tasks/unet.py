@@ -5,7 +5,6 @@ from typing import Any
 import keras
 from keras import layers
 
-from scalestudy.tasks.label_losses import Loss, cross_entropy
 from scalestudy.tasks.task import DataInfo
 
 kind = "masks"
@@ -51,11 +50,7 @@ def model(data: DataInfo) -> keras.Model:
     return unet(data.input_shape, data.classes)
 
 
-def loss(data: DataInfo) -> Loss:
-    """Return the cross-entropy over valid pixels (binary for two classes): losses of shape [B]."""
-    return cross_entropy(data)
-
-
+loss = "cross_entropy"
 metrics = ["iou"]
 
 

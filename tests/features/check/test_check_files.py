@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalestudy.features.check.check_files import Exchange
+from scalestudy.features.check.check_files import Exchange, Facts
 
 
 class Clock:
@@ -71,3 +71,9 @@ def test_a_build_is_what_was_reported_last(answer):
     built = {"step": "built", "gpus": 0}
     found, _ = answer([BEGUN, built, {**built, "no_gpus": "why"}, {"step": "ended", "code": 0}])
     assert (found.state, found.build["no_gpus"]) == ("done", "why")
+
+
+def test_ranks_that_do_not_appear_within_the_limit_have_no_facts(tmp_path):
+    exchange = Exchange(tmp_path)
+    exchange.write_facts(Facts(rank=1, host="n1", local_rank=0, gpus=0))
+    assert list(exchange.facts(2, 0.0)) == [1]

@@ -6,8 +6,6 @@ tests/slurm/test_check.py has real collectives that stall because two nodes cann
 import contextlib
 import json
 import os
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
@@ -19,9 +17,7 @@ from scalestudy.features.check.check_files import TOPICS, Plan, read_report, wri
 from scalestudy.features.check.check_ranks import check_here, errand, run, trial_environment
 from scalestudy.hardware.devices import Gpu
 from scalestudy.launch import reserve
-from scalestudy.launch.worker_processes import WorkerProcesses, worker_command
 from scalestudy.plugins.engines import collective
-from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError
 
 QUICK = tuple(topic for topic in TOPICS if topic in ("versions", "builds", "collectives", "bandwidth"))
@@ -54,20 +50,6 @@ def test_two_processes_look_at_this_machine(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_rank_that_never_starts_is_named_within_the_limit(tmp_path):
-    plan = Plan(workers=2, skip=QUICK, start_limit=0.2)
-    write_plan(tmp_path, plan)
-    with reserve.ports(4) as port:
-        command = worker_command(RunFolder(tmp_path), 0, 2, port, [], os.environ)
-        with WorkerProcesses([command]) as workers:
-            deadline = time.monotonic() + 600
-            while workers.running() and time.monotonic() < deadline:
-                threading.Event().wait(0.1)
-    (line,) = [line for line in read_report(tmp_path).lines if line.topic == "ranks"]
-    assert line.status == "fail" and "rank 1 did not appear within 0.2 s" in line.seen
-
-
-@pytest.mark.slow
 def test_ranks_that_die_leave_an_error_with_their_last_words(tmp_path, monkeypatch):
     monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
     (tmp_path / "ranks").write_text("a file in place of the folder that ranks write to")
@@ -86,29 +68,6 @@ def test_each_collective_works_and_is_timed(tmp_path):
     names = {line.seen.partition(":")[0] for line in report.lines if line.topic == "bandwidth"}
     assert {"ring", "auto"} <= names
     assert len(statuses(report, "collectives")) == len(names)
-    assert left_behind(tmp_path) == []
-
-
-@pytest.mark.slow
-def test_a_rank_that_stops_answering_is_named(tmp_path):
-    """The rank is stopped before rank 0 asks it anything."""
-    folder = tmp_path / "check"
-    write_plan(folder, Plan(workers=2, slack=0.5, start_limit=5, skip=("versions", "folders")))
-    with reserve.ports(4) as port:
-        first, second = (
-            worker_command(RunFolder(folder), rank, 2, port, [], os.environ) for rank in range(2)
-        )
-        with WorkerProcesses([second]) as stopped:
-            while not (folder / "ranks" / "1.json").exists():
-                assert stopped.running()
-                time.sleep(0.02)
-            for process in left_behind(folder):
-                process.suspend()
-            with WorkerProcesses([first]) as workers:
-                while workers.running():
-                    time.sleep(0.02)
-    lines = read_report(folder).lines
-    assert any("rank 1 has stopped answering" in line.seen for line in lines), lines
     assert left_behind(tmp_path) == []
 
 

@@ -111,13 +111,8 @@ def test_what_is_not_needed_is_not_missed_and_a_release_candidate_is_taken():
     assert problems(**{"tensorflow-cpu": "2.21.0rc1"}) == []
 
 
-def test_the_versions_of_this_environment_are_read():
-    versions = read_versions(None)
-    assert versions["pydantic"]
-    assert versions["Python"] == ".".join(map(str, sys.version_info[:3]))
-
-
 def test_an_environment_that_is_not_there_or_breaks_fails_with_its_words(tmp_path, monkeypatch):
+    assert read_versions(None)["Python"] == ".".join(map(str, sys.version_info[:3]))
     broken = tmp_path / "bin" / "python"
     broken.parent.mkdir()
     broken.write_text("#!/bin/sh\necho cannot find libpython >&2; exit 1\n")
