@@ -126,18 +126,6 @@ def test_a_16_bit_output_without_logits_is_widened_before_its_logarithm(framewor
     assert np.isfinite(found).all() and np.asarray(found).min() > 10
 
 
-@pytest.mark.parametrize("text", ["dice + bce", "0.5*focal + cross_entropy"])
-def test_they_stay_exact_however_a_batch_is_divided(text):
-    """Losses of samples add up; a loss of the whole batch does not."""
-    given = SETS["masks of 2"]
-    whole = losses(text, given).sum()
-    parts = [
-        given._replace(targets=given.targets[share], outputs=given.outputs[share])
-        for share in (slice(0, 1), slice(1, 6), slice(6, 9))
-    ]
-    assert sum(losses(text, part).sum() for part in parts) == pytest.approx(whole, rel=1e-6)
-
-
 DATA = DataInfo("classes", (8, 8, 1), 3)
 WEIGHTED_DATA = DataInfo("classes", (8, 8, 1), 3, class_weights=(1.0, 2.0, 4.0))
 TRUE = np.array([0, 1, 2])
