@@ -125,7 +125,7 @@ def test_a_task_file_is_found_beside_the_study(load, tmp_path: Path) -> None:
         ('task = "unet"\n[train]\nepochs = 3\n[sweep]\nepochs = [1, 2]', 5, ["[train]", "[sweep]"]),
         ('task = "unet"\n[data]\nsource = ""', 3, ["for data.source", '""']),
         ('task = "unet"\n[sweep]\nseed = [' + "0, " * 10_001 + "]", 3, ["10001 values of seed"]),
-        ('task = "unet"\n[data]\nlabel_pattern = "("', 3, ["a regular expression (missing )"]),
+        ('task = "unet"\n[data]\ngroup_pattern = "("', 3, ["a regular expression (missing )"]),
         ('task = "unet"\n[data]\ncolours = {cell = "red"}', 3, ["a table of colours", '{"cell": "red"}']),
         ('task = "unet"\n[data]\nsource = {cell = "red"}', 3, ["for data.source"]),
         ('task = "unet"\n[launch]\nbucket_size = "32 MB"', 3, ['a size such as "32 MiB"', '"32 MB"']),

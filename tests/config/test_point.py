@@ -3,6 +3,7 @@ import math
 import pytest
 
 from made_points import made_point
+from scalestudy.config.file import Study
 from scalestudy.config.point import Averages, Point, scale_averages
 from scalestudy.config.settings import ResolvedLaunch
 from scalestudy.util.errors import UserError
@@ -20,8 +21,12 @@ def test_where_data_lie_and_what_cannot_change_a_result_make_no_other_point():
     assert moved.identity() == point().identity()
 
 
-def test_a_point_that_version_0_1_0_stored_is_the_same():
-    assert point(data={"source": "digits", "storage": "auto"}).identity() == point().identity()
+def test_a_point_and_a_study_that_version_0_1_0_stored_are_the_same():
+    removed = {"storage": "auto", "folds": None, "fold": 0, "stack": None, "layout": None, "skip_bad": False}
+    assert point(data={"source": "digits", **removed}).identity() == point().identity()
+    study = {"name": "a", "task": "cnn", "data": {"source": "digits"}}
+    stored = study | {"engine": None, "data": study["data"] | removed}
+    assert Study.model_validate(stored) == Study.model_validate(study)
 
 
 def test_how_long_it_may_stand_still_makes_no_other_terms():

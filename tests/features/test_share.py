@@ -102,7 +102,7 @@ def own(tmp_path_factory):
         "read": "/home/jdoe/secret.py",
         "cache": "/scratch/jdoe",
         "colours": {"bruise": "#ff0000", "mildew": "#00ff00"},
-        "label_pattern": "^(bruise|mildew)",
+        "group_pattern": "^(bruise|mildew)",
     }
     record["study"]["launch"] |= {"site": "acme.toml", "environments": {"tensorflow": "/home/jdoe/venv"}}
     (path / "study.json").write_text(json.dumps(record))
@@ -182,7 +182,7 @@ def test_what_is_kept_is_what_was_measured(study, shared):
 def test_of_a_study_of_ones_own_numbers_are_kept(call, own, own_shared):
     kept = json.loads(own_shared.read_text())
     assert kept["study"] == "own task"
-    assert {"task", "data.source", "data.read", "data.colours", "data.label_pattern", "launch.site"} <= {
+    assert {"task", "data.source", "data.read", "data.colours", "data.group_pattern", "launch.site"} <= {
         *kept["withheld"]
     }
     assert kept["asked"]["train.batch_size"] == 32

@@ -153,7 +153,7 @@ class DataSettings(StoredSettings):
     images: Name | None = Field(default=None, examples=["scans/*.tif"])
     """Pattern of the image files, for a folder that has none of the layouts. Needs `masks`."""
     masks: Name | None = Field(default=None, examples=["annotated/*.png"])
-    """Pattern of their masks. They pair with the images by name, or by the numbers in their names."""
+    """Pattern of their masks. They pair with the images by name, without words like image and mask."""
     colours: dict[str, Colour] | None = Field(
         default=None,
         examples=[{"background": "#000000", "cell": "#ff0000", "ignore": "#ffffff"}],
@@ -161,8 +161,6 @@ class DataSettings(StoredSettings):
     )
     """Colours (or greys) of the classes in the masks, in the order of the classes. Pixels of "ignore" count
     in no loss and no metric."""
-    label_pattern: Pattern | None = Field(default=None, examples=["^(cat|dog)"])
-    """Regular expression that finds the class in a file's name: its first group, or the whole match."""
     group_pattern: Pattern | None = Field(default=None, examples=["^(patient[0-9]+)_"])
     """Regular expression that finds the group in a file's name or path. A split never divides a group, such
     as the images of one patient."""

@@ -38,10 +38,9 @@ def test_classes_with_a_test_set(npz, ready):
     assert prepared.scale == 1 / 255
 
 
-@pytest.mark.parametrize("suffix", ["val", "valid", "validation"])
-def test_a_validation_set_comes_after_the_training_set(npz, ready, suffix):
+def test_a_validation_set_comes_after_the_training_set(npz, ready):
     y = np.array([0, 1, 0])
-    prepared = ready(npz(**{f"x_{suffix}": images(3), f"y_{suffix}": y, "x_train": images(3), "y_train": y}))
+    prepared = ready(npz(x_val=images(3), y_val=y, x_train=images(3), y_train=y))
     assert prepared.given == {"train": (0, 3), "validation": (3, 6)}
 
 
@@ -58,9 +57,7 @@ def test_targets_of_the_images_shape_are_masks(npz, ready, trailing):
     ("dtype", "stored", "scale"),
     [
         (np.uint16, np.uint16, 1 / 65535),
-        (np.int64, np.uint8, 1 / 255),
         (np.float64, np.float32, 1.0),
-        (np.bool_, np.uint8, 1.0),
     ],
 )
 def test_each_type_keeps_its_depth(npz, ready, dtype, stored, scale):
@@ -99,11 +96,12 @@ TWO = {"x_train": images(2), "y_train": [0, 1]}
         ({"x_train": images(2), "y_train": np.array([0, 2**64 - 1], np.uint64)}, f"0..{2**64 - 1}"),
         ({**TWO, "x_test": images(2), "y_test": [1, 2]}, "2 in y_test"),
         ({**TWO, "x_test": images(2) > 9, "y_test": [0, 1]}, "x_test of shape [2, 5, 7], bool"),
+        ({**TWO, "x_test": images(2, float), "y_test": [0, 1]}, "x_test of shape [2, 5, 7], float64"),
         ({**TWO, "x_test": images(2, shape=(4, 4)), "y_test": [0, 1]}, "x_test of shape [2, 4, 4]"),
         ({**TWO, "x_test": images(2), "y_test": images(2)}, "y_test of shape [2, 5, 7]"),
         ({"x_train": images(2), "y_train": np.full((2, 5, 7), 2**64 - 1, np.uint64)}, "y_train[0]"),
         ({"x_train": images(2), "y_train": np.full((2, 5, 7), 9)}, "y_train[0]"),
-        ({"x_train": images(2, int) - 300, "y_train": [0, 1]}, "-"),
+        ({"x_train": images(2, int), "y_train": [0, 1]}, "x_train of shape [2, 5, 7], int64"),
         ({"x_train": images(1), "y_train": [0]}, "1 in"),
         ({"x_train": images(2), "y_train": np.empty(2, object)}, "y_train"),
     ],
@@ -136,8 +134,8 @@ def archive(tmp_path):
     return archive
 
 
-def npy(shape, descr="|u1", data=b"", fortran=False):
-    header = f"{{'descr': {descr!r}, 'fortran_order': {fortran}, 'shape': {shape}, }}"
+def npy(shape, descr="|u1", data=b""):
+    header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}"
     return claimed(header) + data
 
 
@@ -153,27 +151,14 @@ def refusal_of(path):
 
 
 @pytest.mark.parametrize("shape", [(10**12, 1024), (10**30,), (4, 5, 8), (-4, -35)])
-@pytest.mark.parametrize("fortran", [False, True])
-def test_a_header_that_claims_another_size_is_refused(archive, shape, fortran):
-    path = archive({"x_train.npy": npy(shape, data=X.tobytes(), fortran=fortran)})
+def test_a_header_that_claims_another_size_is_refused(archive, shape):
+    path = archive({"x_train.npy": npy(shape, data=X.tobytes())})
     with pytest.raises(UserError, match="x_train"):
         NpzArray(path, "x_train").values()
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"\x93NUMPY",
-        b"\x93NUMPY\x09\x00",
-        b"no array",
-        claimed(""),
-        claimed("(" * 4000),
-        claimed("{" + "'a': 1," * 900 + "}"),
-        claimed("{'descr': 'O9', 'shape': 1}"),
-        claimed("\x00\xff"),
-        claimed("__import__('os')"),
-    ],
+    "data", [b"", b"\x93NUMPY\x09\x00", b"no array", claimed("(" * 4000), claimed("__import__('os')")]
 )
 def test_a_member_that_is_no_array_is_refused(archive, data):
     assert "x_train: " in refusal_of(archive({"x_train.npy": data}))
@@ -204,8 +189,3 @@ def test_a_member_that_ends_early_or_is_changed_is_named(archive):
     path.write_bytes(raw.replace(X.tobytes()[:20], bytes(20)))
     with pytest.raises(UserError, match="x_train: Bad CRC-32"):
         NpzArray(path, "x_train").values()
-
-
-def test_fortran_order_gives_the_same_rows(archive):
-    path = archive({"x.npy": npy((4, 5, 7), data=X.tobytes(order="F"), fortran=True)})
-    assert (NpzArray(path, "x").values() == X).all()

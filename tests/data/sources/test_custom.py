@@ -84,7 +84,7 @@ def test_a_damaged_column_is_found(tmp_path):
     made = prepare(set_of(tmp_path, GENERATOR))
     file = made.path / "inputs.npy"
     file.write_bytes(file.read_bytes()[:-4])
-    with pytest.raises(UserError, match="bytes, not"):
+    with pytest.raises(UserError, match="greater than file size"):
         Prepared.open(made.path)
 
 

@@ -23,19 +23,6 @@ def test_classes_named_like_masks_stay_classes(tree, labelled, other):
     assert labelled(tree("mask/{}.png", f"{other}/{{}}.png"))["mask/1.png"] == "mask"
 
 
-def test_the_other_reading_of_two_folders_with_equal_names_is_said(tree, listed):
-    understood = listed(tree("after/{}.png", "before/{}.png")).understood
-    assert '`images = "after/*"` and `masks = "before/*"`' in understood
-    assert "`masks" not in listed(tree("before/4.png")).understood
-
-
-def test_a_pattern_finds_the_class_and_files_without_one_are_named(tree, refused, listed, labelled):
-    root = tree("train/cat.{}.jpg", "train/dog.{}.jpg", "val/cat.{}.jpg")
-    assert listed(root, label_pattern=r"/?(cat|dog)\.").classes == ["cat", "dog"]
-    assert labelled(root, label_pattern="cat|dog")["train/dog.2.jpg"] == "dog"
-    assert "test/1.jpg" in refused(tree("test/1.jpg"), label_pattern="cat|dog").received
-
-
 LABELS = "image_id,label\na1.png,cat\na2.png,dog\na3.png,cat\n"
 
 
@@ -133,7 +120,8 @@ def test_a_table_beside_folders_of_classes_is_ambiguous_and_a_source_or_key_deci
     (root / "labels.csv").write_text("file,label\n1.png,old\nd1.png,young\n")
     assert "Name the table as the source" in refused(root).action
     assert labelled(root, label_column="label") == {"cat/1.png": "old", "dog/d1.png": "young"}
-    assert labelled(root, label_pattern="^[a-z]+(?=/)")["cat/1.png"] == "cat"
+    (root / "labels.csv").unlink()
+    assert labelled(root)["cat/1.png"] == "cat"
 
 
 def test_columns_of_a_folder_without_a_table_are_refused(tree, refused):

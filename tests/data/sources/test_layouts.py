@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data_settings import data_of
-from scalestudy.data.sources import indents
 from scalestudy.data.sources.files import NO_IMAGE, NOT_TAKEN, LeftOut
 from scalestudy.data.sources.layouts import list_samples
 from scalestudy.data.split import ensure_split
@@ -110,6 +109,5 @@ def test_what_is_left_out_is_stored(mask_folder, ready, save):
     ],
 )
 def test_synthetic_data_beyond_memory_or_disk_are_refused_at_once(refusal, monkeypatch, source, size, told):
-    for module in (indents, preparation):
-        monkeypatch.setattr(module, "memory_limit", lambda: 2**33)
+    monkeypatch.setattr(preparation, "memory_limit", lambda: 2**33)
     assert told in str(refusal(source, image_size=size))

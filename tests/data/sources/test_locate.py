@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from data_settings import data_of
-from scalestudy.data.images.tiles import stitch
+from scalestudy.data.images.tiles import stitch, tiles_of
 from scalestudy.data.sources.locate import find_source, folder_of
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.util.errors import UserError
@@ -64,25 +64,16 @@ def large(tmp_path, save):
     return tmp_path / "large"
 
 
-def by_image(prepared):
-    """Return rows and tiles by image name and size."""
-    found = {}
-    for row, (name, size, tile) in enumerate(prepared.tiling.rows()):
-        found.setdefault((name, size), []).append((row, tile))
-    return found
-
-
 def test_images_of_any_size_are_cut_into_tiles_that_hold_each_pixel_once(large, ready):
     prepared = ready(large, tile=(16, 24))
     assert prepared.input_shape == (16, 24, 1) and prepared.ignore == 255
     assert prepared.targets.shape == (prepared.count, 16, 24)
-    images = by_image(prepared)
-    assert [name for name, _ in images] == ["images/0.png", "images/1.png", "images/2.png"]
-    for index, ((_, size), rows) in enumerate(images.items()):
-        tiles = [tile for _, tile in rows]
-        whole = stitch([prepared.inputs[row] for row, _ in rows], tiles, size)
+    for index, size in enumerate(SIZES):
+        tiles = tiles_of(size, (16, 24), 2)
+        rows = [row for row, name in enumerate(prepared.names) if name.startswith(f"images/{index}.png at ")]
+        whole = stitch([prepared.inputs[row] for row in rows], tiles, size)
         assert (whole[:, :, 0] == pixels(index)).all()
-        assert (stitch([prepared.targets[row] for row, _ in rows], tiles, size) == masks(index)).all()
+        assert (stitch([prepared.targets[row] for row in rows], tiles, size) == masks(index)).all()
     counted = (prepared.targets[:] != 255).sum()
     assert counted == sum(height * width for height, width in SIZES)
     assert "3 images cut into" in prepared.remarks[0] and "overlap by 2 at least" in prepared.remarks[0]

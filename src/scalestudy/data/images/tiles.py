@@ -5,7 +5,7 @@ context around its core, and only the core counts. The cores of an image's tiles
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,27 +41,6 @@ class Tile:
         """The core as rows and columns of the image."""
         top, left, bottom, right = self.core
         return slice(top, bottom), slice(left, right)
-
-
-@dataclass(frozen=True)
-class Tiling:
-    """How the images of a set were cut. Rows are the tiles of the first image, then of the second, ...
-
-    Attributes:
-        size: Height and width of a tile.
-        overlap: Minimum overlap of neighbours in pixels.
-        images: Name and size of each image.
-    """
-
-    size: Size
-    overlap: int
-    images: tuple[tuple[str, Size], ...]
-
-    def rows(self) -> Iterator[tuple[str, Size, Tile]]:
-        """Yield the image's name, the image's size and the tile of each row."""
-        for name, size in self.images:
-            for tile in tiles_of(size, self.size, self.overlap):
-                yield name, size, tile
 
 
 def overlap_of(tile: Size) -> int:

@@ -26,7 +26,8 @@ from scalestudy.data.sources.source import (
 )
 from scalestudy.util.errors import UserError
 
-_SPLITS = {"train": ("train",), "validation": ("val", "valid", "validation"), "test": ("test",)}
+_SPLITS = {"train": "train", "validation": "val", "test": "test"}
+"""Splits, and the ends of the names of their arrays."""
 
 
 class NpzArray:
@@ -52,6 +53,9 @@ class NpzArray:
                 f"{name} in {path}, an array of Python objects",
                 "Save it as one array of numbers. Objects are never unpickled, since that could run code.",
             )
+
+    def __str__(self) -> str:
+        return f"{self.name} of shape {list(self.shape)}, {self.dtype}, in {self.path}"
 
     def values(self) -> npt.NDArray[Any]:
         """Return the whole array; raises `UserError` if it is damaged, or does not fit into memory."""
@@ -82,9 +86,8 @@ def find_arrays(path: Path) -> tuple[Pairs, tuple[LeftOut, ...]]:
     with _refusing(path, ""), zipfile.ZipFile(path) as archive:
         names = [name.removesuffix(".npy") for name in archive.namelist()]
     pairs: Pairs = {}
-    for split, suffixes in _SPLITS.items():
-        there = [suffix for suffix in suffixes if not {f"x_{suffix}", f"y_{suffix}"}.isdisjoint(names)]
-        x, y = (f"{side}_{(*there, split)[0]}" for side in "xy")
+    for split, suffix in _SPLITS.items():
+        x, y = f"x_{suffix}", f"y_{suffix}"
         if x in names and y in names:
             pairs[split] = NpzArray(path, x), NpzArray(path, y)
         elif split == "train" or x in names or y in names:
@@ -122,8 +125,7 @@ class Npz:
             count += x.shape[0]
         require_two(count, str(self._path))
         first = self._pairs["train"][0]
-        self._dtype = self._stored_dtype()
-        flags = first.dtype == np.bool_
+        self._dtype = np.dtype(np.float32) if first.dtype.kind == "f" else first.dtype.newbyteorder("=")
         stored = (first.shape[1], first.shape[2])
         if self.kind == "classes":
             self._labels = {
@@ -135,7 +137,7 @@ class Npz:
             count=count,
             input_shape=(*(self._fit.size or stored), first.shape[3] if len(first.shape) == 4 else 1),
             dtype=self._dtype,
-            scale=1.0 if flags else {"u1": 1 / 255, "u2": 1 / 65535}.get(self._dtype.str[1:], 1.0),
+            scale={"u1": 1 / 255, "u2": 1 / 65535}.get(self._dtype.str[1:], 1.0),
             names=None,
             given=given if len(given) > 1 else {},
             ignore=IGNORE if self.kind == "masks" and self._fit.pads(stored) else None,
@@ -161,24 +163,6 @@ class Npz:
         indices = self._values.indices(mask.reshape(mask.shape[:2]), f"{y.name}[{row}] in {y.path}")
         return self._fit.mask(indices)
 
-    def _stored_dtype(self) -> np.dtype[Any]:
-        """Return uint8 or uint16 if all have it, float32 for floats, else the smaller one that fits."""
-        arrays = [x for x, _ in self._pairs.values()]
-        dtypes = {x.dtype.newbyteorder("=") for x in arrays}
-        if dtypes <= {np.dtype(np.uint8), np.dtype(np.bool_)} or dtypes == {np.dtype(np.uint16)}:
-            return np.dtype(np.uint16 if np.dtype(np.uint16) in dtypes else np.uint8)
-        if any(dtype.kind == "f" for dtype in dtypes):
-            return np.dtype(np.float32)
-        extremes = [(int(values.min()), int(values.max())) for values in (x.values() for x in arrays)]
-        low, high = min(low for low, _ in extremes), max(high for _, high in extremes)
-        if low < 0 or high > 65535:
-            raise UserError(
-                "integer images of 0..255 or 0..65535",
-                f"{low}..{high} in {self._path}",
-                "Store them as uint8, uint16 or float32.",
-            )
-        return np.dtype(np.uint8 if high <= 255 else np.uint16)
-
     def _class_names(self) -> list[str]:
         labels = np.unique(np.concatenate(list(self._labels.values()))).tolist()
         if labels != list(range(len(labels))):
@@ -202,39 +186,29 @@ class Npz:
 
 def _check(x: NpzArray, y: NpzArray, train_x: NpzArray, train_y: NpzArray) -> None:
     """Refuse arrays that are not images with targets, or that differ from the training set."""
-    images = len(x.shape) in (3, 4) and 0 not in x.shape and x.dtype.kind in "biuf"
+    numbers = x.dtype.kind == "f" or x.dtype.newbyteorder("=") in (np.uint8, np.uint16)
+    images = len(x.shape) in (3, 4) and 0 not in x.shape and numbers
     channels_first = len(x.shape) == 4 and x.shape[1] in (1, 3) and x.shape[3] > 4
-    kinds = {x.dtype.kind, train_x.dtype.kind}
-    for fulfilled, array, expected, action in (
-        (
-            images and not channels_first,
-            x,
-            "images of real numbers, shape [N, H, W] or [N, H, W, C] with channels last",
-            "Save numbers of that shape; numpy.moveaxis(x, 1, -1) moves the channels.",
-        ),
-        (
-            x.shape[1:] == train_x.shape[1:] and (len(kinds) == 1 or kinds == {"i", "u"}),
-            x,
-            f"images like x_train's, of shape {list(train_x.shape[1:])} and {train_x.dtype}",
-            "Store images of one shape and type.",
-        ),
-        (
-            y.shape[:1] == x.shape[:1]
-            and (_is_mask(x, y) or (y.dtype.kind in "biu" and y.shape[1:] in ((), (1,)))),
-            y,
+    if not images or channels_first:
+        raise UserError(
+            "images of uint8, uint16 or floats, of shape [N, H, W] or [N, H, W, C] with channels last",
+            str(x),
+            "Save x.astype('uint8'), or numpy.moveaxis(x, 1, -1), which moves the channels.",
+        )
+    classes = y.dtype.kind in "biu" and y.shape[1:] in ((), (1,))
+    if y.shape[:1] != x.shape[:1] or not (classes or _is_mask(x, y)):
+        raise UserError(
             f"for each row of {x.name} an integer class, or an integer mask of the images' height and width",
+            str(y),
             "Store the index of the class, numpy.argmax(y, axis=-1) of one-hot rows, as y.astype(int).",
-        ),
-        (
-            _is_mask(x, y) == _is_mask(train_x, train_y),
-            y,
-            "targets of the kind of y_train",
-            "Store all as classes, or all as masks.",
-        ),
-    ):
-        if not fulfilled:
-            received = f"{array.name} of shape {list(array.shape)}, {array.dtype}, in {array.path}"
-            raise UserError(expected, received, action)
+        )
+    alike = x.shape[1:] == train_x.shape[1:] and x.dtype == train_x.dtype
+    if not alike or _is_mask(x, y) != _is_mask(train_x, train_y):
+        raise UserError(
+            f"images and targets like those of {train_x} and {train_y}",
+            f"{x} and {y}",
+            "Store images of one shape and type, and all targets as classes, or all as masks.",
+        )
 
 
 def _is_mask(x: NpzArray, y: NpzArray) -> bool:

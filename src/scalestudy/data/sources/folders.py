@@ -118,9 +118,6 @@ class ImageFolder:
             groups=self._listing.groups,
             sizes=sizes,
             formats=describe_headers(headers),
-            size_counts=[
-                (size, count, names[sizes.index(size)]) for size, count in Counter(sizes).most_common()
-            ],
         )
 
     def rows(self) -> Iterator[Sample]:

@@ -14,15 +14,11 @@ from PIL import Image, ImageDraw, ImageFilter
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.samples import Kind, Sample, Size
 from scalestudy.data.sources.source import OF_FILES, Contents, digest, refuse_unused, side_by_side
-from scalestudy.hardware.own_process import memory_limit
-from scalestudy.util import units
 from scalestudy.util.errors import UserError
 
 DEFAULT_COUNT = 240
 DEFAULT_SIZE = (768, 1024)
 LEAST_SIZE = 16
-_AT_WORK = 200
-"""Bytes per pixel for the few images that are drawn in parallel."""
 _VERSION = 4
 """Increased with every change of the images, so that existing sets are prepared again."""
 _FINEST = 384
@@ -58,12 +54,6 @@ class Indents:
         self.fingerprint = digest("indents", _VERSION, self._count, self._size, data.seed)
 
     def contents(self) -> Contents:
-        if _AT_WORK * self._size[0] * self._size[1] > memory_limit():
-            raise UserError(
-                f"indents that are drawn in {units.size(memory_limit())} of memory",
-                f"{self._size[0]:,} x {self._size[1]:,} pixels",
-                "Use a smaller `image_size` under [data].",
-            )
         return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})
 
     def rows(self) -> Iterator[Sample]:

@@ -1,8 +1,7 @@
-"""Images with classes: in folder names, in file names (`label_pattern` under [data]), or in a CSV table."""
+"""Images with classes: in the names of their folders, or in a CSV table."""
 
 import csv
 import io
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,47 +34,9 @@ def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
         inner = parts[1:] if divided else parts
         if split is not None and len(inner) > 1:
             samples.append(ListedSample(file, inner[0], split))
-    names = list(dict.fromkeys(str(sample.target) for sample in samples))
-    if {"images", "masks"} & set(map(str.lower, names)):
+    if {"images", "masks"} & {str(sample.target).lower() for sample in samples}:
         return [], ""
-    return samples, "one folder of images for each class" + _other_reading(names, samples)
-
-
-def _other_reading(names: list[str], samples: list[ListedSample]) -> str:
-    """Say how two folders with the same file names become images and masks."""
-    stems = [{sample.image.stem for sample in samples if sample.target == name} for name in names]
-    if len(names) != 2 or stems[0] != stems[1]:
-        return ""
-    keys = f'`images = "{names[0]}/*"` and `masks = "{names[1]}/*"` under [data]'
-    return f" (if these are images and their masks: {keys})"
-
-
-def list_labels(tree: Tree, data: DataSettings) -> tuple[list[ListedSample], str]:
-    """List the images whose names hold their classes.
-
-    Raises:
-        UserError: If `label_pattern` finds no class in a name.
-    """
-    pattern = re.compile(data.label_pattern or "")
-    divided = any(split_of(name) for name in tree.folders())
-    samples, nameless = [], []
-    for file in tree.images:
-        parts = tree.relative(file).parts
-        split = split_of(parts[0]) if divided else ""
-        name = "/".join(parts[1:] if divided else parts)
-        match = pattern.search(name)
-        label = match and (match[1] if pattern.groups else match[0])
-        if label is None:
-            nameless.append("/".join(parts))
-        else:
-            samples.append(ListedSample(file, label, split or ""))
-    if nameless or not samples:
-        raise UserError(
-            f"a class in the name of every image, as label_pattern = {pattern.pattern!r} finds it",
-            f"{several(nameless) or 'no images'} in {tree.root}",
-            "Correct the pattern (its first group is the class), or move these files away.",
-        )
-    return samples, f"classes in the files' names, as label_pattern = {pattern.pattern!r} finds them"
+    return samples, "one folder of images for each class"
 
 
 def columns_of(table: Path, data: DataSettings) -> tuple[str, str] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.samples import Kind, Ranges
 from scalestudy.data.sources.files import SPLITS, LeftOut, ListedSample, Tree, in_order, role
-from scalestudy.data.sources.labels import TABLES, columns_of, list_classes, list_labels, list_table
+from scalestudy.data.sources.labels import TABLES, columns_of, list_classes, list_table
 from scalestudy.data.sources.pairs import PATTERNS, find_pairs, list_patterns
 from scalestudy.data.sources.source import COLUMNS, refuse_unused
 from scalestudy.util.errors import UserError
@@ -72,8 +72,6 @@ def list_samples(source: Path, data: DataSettings) -> Listing:
         samples, understood = list_table(source, columns, tree)
     elif data.images is not None or data.masks is not None:
         samples, understood = list_patterns(tree, data)
-    elif data.label_pattern is not None:
-        samples, understood = list_labels(tree, data)
     else:
         samples, understood, table = _recognise(tree, data)
     if table is None:

@@ -12,7 +12,7 @@ import platformdirs
 
 from scalestudy.config.formula import suggestion
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.images.tiles import Tile, Tiling, cut, cut_mask, overlap_of, tiles_of
+from scalestudy.data.images.tiles import Tile, cut, cut_mask, overlap_of, tiles_of
 from scalestudy.data.samples import IGNORE, Kind, Sample, Size
 from scalestudy.data.sources import SOURCES, named_source
 from scalestudy.data.sources.labels import TABLES
@@ -39,18 +39,20 @@ class Cut:
         whole = self._source.contents()
         sizes = whole.sizes or [whole.input_shape[:2]] * whole.count
         names = whole.names or [str(row) for row in range(whole.count)]
-        tiling = Tiling(self._tile, self._overlap, tuple(zip(names, sizes, strict=True)))
         self._counts = [len(self._tiles(size)) for size in sizes]
         starts = [0, *np.cumsum(self._counts).tolist()]
         return replace(
             whole,
             count=starts[-1],
-            names=[f"{name} at {tile.top}, {tile.left}" for name, _, tile in tiling.rows()],
+            names=[
+                f"{name} at {tile.top}, {tile.left}"
+                for name, size in zip(names, sizes, strict=True)
+                for tile in self._tiles(size)
+            ],
             groups=np.repeat(np.array(whole.groups or names, object), self._counts).tolist(),
             given={split: (starts[start], starts[stop]) for split, (start, stop) in whole.given.items()},
             input_shape=(*self._tile, whole.input_shape[2]),
             ignore=IGNORE,
-            tiling=tiling,
         )
 
     def rows(self) -> Iterator[Sample]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from scalestudy.config.settings import DataSettings
 from scalestudy.data.samples import Kind, Ranges, Sample, Size
 from scalestudy.data.sources.files import LeftOut
 from scalestudy.util.errors import UserError
-
-if TYPE_CHECKING:
-    from scalestudy.data.images.tiles import Tiling
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -33,6 +30,7 @@ class Contents:
         names: Names of the rows, for files their paths relative to the source's `identity`; or None.
         groups: Group of each row (tiles of an image, images of a patient), which a split keeps together.
         sizes: Height and width of each image.
+        formats: Types and channels of the files, in words.
     """
 
     count: int
@@ -44,9 +42,7 @@ class Contents:
     ignore: int | None = None
     groups: list[str] | None = None
     sizes: list[Size] | None = None
-    tiling: "Tiling | None" = None
     formats: str | None = None
-    size_counts: "list[tuple[Size, int, str]] | None" = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +133,7 @@ def require_classes(names: list[str], where: str) -> None:
 
 COLUMNS = ("file_column", "label_column")
 """Keys of [data] for tables."""
-OF_FILES = ("images", "masks", "label_pattern", "group_pattern", "colours", "value_range", *COLUMNS)
+OF_FILES = ("images", "masks", "group_pattern", "colours", "value_range", *COLUMNS)
 """Keys of [data] for images in files."""
 
 

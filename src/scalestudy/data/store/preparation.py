@@ -190,7 +190,7 @@ def write_set(
         understood=findings.understood,
         arrays=digests,
         bytes={name: (folder / name).stat().st_size for name in digests},
-        **vars(contents) | {"ignore": ignore},  # `sizes` are ignored
+        **vars(contents) | {"ignore": ignore},  # `sizes` and `formats` are ignored
     ).write()
 
 
@@ -206,7 +206,7 @@ def _stored(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any], name: st
 
 _TASKS = {"masks": ', such as task = "unet"', "classes": ', such as task = "cnn"'}
 _HOLDS = {
-    "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/)"),
+    "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/; `images` and `masks` name others)"),
     "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
     "custom": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
 }

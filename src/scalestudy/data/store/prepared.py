@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, PlainSerializer, PlainValidator
 
-from scalestudy.data.images.tiles import Tiling
-from scalestudy.data.samples import Column, Described, Indices, Kind, Ranges, Size, leaves, named, stem
+from scalestudy.data.samples import Column, Described, Indices, Kind, Ranges, leaves, named, stem
 from scalestudy.data.sources.files import LeftOut
 from scalestudy.store.records import Record
 from scalestudy.util.errors import UserError
@@ -59,12 +58,6 @@ class Prepared(Record):
     """Group of each sample; a split keeps groups together."""
     remarks: tuple[str, ...] = ()
     """Sentences about the preparation that a user should know."""
-    formats: str | None = None
-    """Types and channels of the files, in words; None for sources without image files."""
-    size_counts: tuple[tuple[Size, int, str], ...] | None = None
-    """Sizes of the original images, with their number and the first of each size; most frequent first."""
-    tiling: Tiling | None = None
-    """How large images were cut into rows."""
     arrays: dict[str, str] = Field(default={})
     """SHA-256 of each file of rows by file name."""
     file_sizes: dict[str, int] = Field(default={}, alias="bytes")
@@ -235,16 +228,10 @@ def check_array(file: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Non
         OSError: If the file is missing or cannot be read.
         ValueError: If its format, shape, type or size differs.
     """
-    with file.open("rb") as stream:
-        if np.lib.format.read_magic(stream) != (1, 0):
-            raise ValueError(f"{file.name} is of another format")
-        header = np.lib.format.read_array_header_1_0(stream)
-        start = stream.tell()
-    if header != (shape, False, dtype):
-        raise ValueError(f"{file.name} holds {list(header[0])} {header[2]}, not {list(shape)} {dtype}")
-    expected = start + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    if file.stat().st_size != expected:
-        raise ValueError(f"{file.name} has {file.stat().st_size} bytes, not {expected}")
+    array = _map(file)
+    expected = array.offset + array.nbytes  # type: ignore[attr-defined]
+    if (array.shape, array.dtype) != (shape, dtype) or file.stat().st_size != expected:
+        raise ValueError(f"{file.name} holds {list(array.shape)} {array.dtype}, not {list(shape)} {dtype}")
 
 
 def _map(file: Path) -> npt.NDArray[Any]:

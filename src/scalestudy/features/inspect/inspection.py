@@ -1,7 +1,7 @@
 """Inspect a data set before training: how its source was read, its classes and sizes, and warnings."""
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -158,7 +158,8 @@ def inspect_data(
                 chosen[row] = image, target
             on_progress(row + 1, count)
     classes = _classes(source.class_names(), labels, np.array(split_of))
-    sizes = contents.size_counts or [(contents.input_shape[:2], count, names[0])]
+    size_of = contents.sizes or [contents.input_shape[:2]] * count
+    sizes = [(size, images, names[size_of.index(size)]) for size, images in Counter(size_of).most_common()]
     findings = findings_of(source)
     facts = {
         "Type": _TYPES[source.kind],
@@ -169,10 +170,9 @@ def inspect_data(
         "Remarks": "; ".join([*findings.remarks, *map(str, findings.left_out)]),
     }
     told = [f"{name} ({split})" if split else name for name, split in zip(names, split_of, strict=True)]
-    warnings = [*_copies(alike.values(), told, split_of, contents.groups), *_classes_missing(classes)]
-    if source.kind == "masks":
-        empty = np.flatnonzero(~labels[:, 1:IGNORE].any(axis=1)).tolist()
-        warnings += _empty_masks([told[row] for row in empty])
+    empty = np.flatnonzero(~labels[:, 1:IGNORE].any(axis=1)).tolist() if source.kind == "masks" else []
+    across, within = _copies(alike.values(), told, split_of, contents.groups)
+    warnings = _warnings_of(classes, across, within, [told[row] for row in empty])
     if len(sizes) > 1 and not data.image_size and not data.tile:
         warnings.append(_sizes_differ(sizes, source.kind))
     class_names = [of_class.name for of_class in classes]
@@ -182,7 +182,7 @@ def inspect_data(
         facts={name: text for name, text in facts.items() if text},
         count=count,
         splits={split: split_of.count(split) for split in SIDES if split in split_of},
-        sizes=list(sizes),
+        sizes=sizes,
         classes=classes,
         warnings=warnings,
         pictures=[_picture(names[row], *chosen[row], class_names) for row in sorted(chosen)],
@@ -214,44 +214,62 @@ def _split(data: DataSettings, given: set[str]) -> str:
 
 def _copies(
     alike: Iterable[list[int]], names: Sequence[str], split_of: Sequence[str], groups: Sequence[str] | None
-) -> Iterator[DataWarning]:
-    """Warn of images that are equal pixel for pixel, unless a split keeps them together as a group."""
+) -> tuple[list[str], list[str]]:
+    """Return images with equal pixels: in several splits, and in one split but not in one group."""
     across, within = [], []
     for rows in alike:
+        shown = " = ".join(names[row] for row in rows)
         if len({split_of[row] for row in rows}) > 1:
-            across.append(" = ".join(names[row] for row in rows))
+            across.append(shown)
         elif len({groups[row] if groups else str(row) for row in rows}) > 1:
-            within.append(" = ".join(names[row] for row in rows))
-    if across:
-        title = f"{len(across):,} images in more than one split, pixel for pixel"
-        action = "Quality would be measured on what was trained on: remove the copies."
-        yield DataWarning("duplicate-across-splits", title, action, tuple(across), serious=True)
-    if within:
-        title = f"{len(within):,} images more than once, pixel for pixel"
-        action = (
-            "Remove the copies: a random split may separate them, so that quality looks better than it is."
-        )
-        yield DataWarning("duplicate", title, action, tuple(within))
+            within.append(shown)
+    return across, within
 
 
-def _classes_missing(classes: Sequence[ClassCount]) -> Iterator[DataWarning]:
+def _warnings_of(
+    classes: Sequence[ClassCount], across: list[str], within: list[str], empty: list[str]
+) -> list[DataWarning]:
     missing = [
         f"{count.name} ({', '.join(split for split, samples in count.splits.items() if not samples)})"
         for count in classes
         if not all(count.splits.values())
     ]
-    if missing:
-        serious = any(count.splits.get("train") == 0 for count in classes)
-        title = f"{len(missing):,} classes that a split does not hold"
-        action = "Create the split again, or add samples of the class."
-        yield DataWarning("class-missing-in-split", title, action, tuple(missing), serious)
-
-
-def _empty_masks(names: Sequence[str]) -> Iterator[DataWarning]:
-    if names:
-        title = f"{len(names):,} masks without any labelled pixel"
-        action = "Right where there is nothing to see; otherwise the mask is missing or was saved empty."
-        yield DataWarning("empty-mask", title, action, tuple(names))
+    untrained = any(count.splits.get("train") == 0 for count in classes)
+    found = (
+        (
+            "duplicate-across-splits",
+            across,
+            "images in more than one split, pixel for pixel",
+            "Quality would be measured on what was trained on: remove the copies.",
+            True,
+        ),
+        (
+            "class-missing-in-split",
+            missing,
+            "classes that a split does not hold",
+            "Create the split again, or add samples of the class.",
+            untrained,
+        ),
+        (
+            "duplicate",
+            within,
+            "images more than once, pixel for pixel",
+            "Remove the copies: a random split may separate them, so that quality looks better than it is.",
+            False,
+        ),
+        (
+            "empty-mask",
+            empty,
+            "masks without any labelled pixel",
+            "Right where there is nothing to see; otherwise the mask is missing or was saved empty.",
+            False,
+        ),
+    )
+    return [
+        DataWarning(name, f"{len(samples):,} {title}", action, tuple(samples), serious)
+        for name, samples, title, action, serious in found
+        if samples
+    ]
 
 
 def _sizes_differ(sizes: Sequence[tuple[Size, int, str]], kind: Kind) -> DataWarning:
