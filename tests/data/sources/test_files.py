@@ -19,7 +19,6 @@ def test_images_and_others_are_found_at_any_depth_but_not_those_of_the_system(tr
     found = Tree.of(root)
     assert names(found.images) == ["1.png", "2.jpg", "b.PNG"]
     assert names(found.others) == ["notes.txt", "x.heic"]
-    assert found.folders() == ["a"]
 
 
 def test_links_are_followed_but_not_in_a_circle(tree, tmp_path):

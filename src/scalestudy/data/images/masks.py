@@ -6,7 +6,6 @@ defined by `colours` under [data].
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -149,44 +148,38 @@ IGNORED = "ignore"
 _NONE = IGNORE - 1
 
 
-@dataclass(frozen=True)
 class Colours:
     """The class of each colour in masks.
 
     Attributes:
-        of_class: (name, 0xRRGGBB) in the order of the classes.
+        names: Class names in order, without "ignore".
+
+    Args:
+        colours: `colours` under [data], "#rrggbb" by class.
 
     Raises:
         UserError: If two classes have the same colour, or there are too few or too many classes.
     """
 
-    of_class: tuple[tuple[str, int], ...]
-
-    @classmethod
-    def of(cls, colours: dict[str, str]) -> "Colours":
-        """Return the colours of `colours` under [data], "#rrggbb" by class."""
-        return cls(tuple((name, int(text[1:], 16)) for name, text in colours.items()))
-
-    def __post_init__(self) -> None:
-        of_colour: dict[int, str] = {}
-        for name, colour in self.of_class:
-            if of_colour.setdefault(colour, name) != name:
+    def __init__(self, colours: dict[str, str]) -> None:
+        self.names = [name for name in colours if name.lower() != IGNORED]
+        self._index_of = np.full(1 << 24, _NONE, np.uint8)
+        of_colour: dict[str, str] = {}
+        for name, colour in colours.items():
+            if (other := of_colour.setdefault(colour.lower(), name)) != name:
                 raise UserError(
                     "a different colour for each class",
-                    f"#{colour:06x} for {of_colour[colour]!r} and {name!r} in `colours`",
+                    f"{colour} for {other!r} and {name!r} in `colours`",
                     "Give each class a colour of its own.",
                 )
+            ignored = name.lower() == IGNORED
+            self._index_of[int(colour[1:], 16)] = IGNORE if ignored else self.names.index(name)
         if not 1 < len(self.names) < _NONE:
             raise UserError(
                 f"colours of 2 to {_NONE - 1} classes",
                 f"{len(self.names)} in `colours`",
                 "List each class with its colour, including the background.",
             )
-
-    @property
-    def names(self) -> list[str]:
-        """Class names, without "ignore"."""
-        return [name for name, _ in self.of_class if name.lower() != IGNORED]
 
     def read(self, path: Path) -> Array:
         """Read a mask of colours (or greys) as class indices uint8 [H, W], with 255 for ignored pixels.
@@ -195,18 +188,9 @@ class Colours:
             UserError: If it is damaged, not of 8 bits, or a colour belongs to no class.
         """
         pixels = read_pixels(path)
-        if pixels.shape[2] == 1:
-            pixels = np.repeat(pixels, 3, axis=2)
-        if pixels.dtype != np.uint8 or pixels.shape[2] != 3:
+        if pixels.dtype != np.uint8 or pixels.shape[2] not in (1, 3):
             raise UserError("masks of 8-bit colours", f"{path} of {pixels.dtype}", "Save it as 8-bit PNG.")
-        return self.indices(pixels, str(path))
-
-    def indices(self, pixels: Array, name: str) -> Array:
-        """Convert 8-bit colours [H, W, 3] to class indices uint8 [H, W], with 255 for ignored pixels.
-
-        Raises:
-            UserError: If a colour belongs to no class.
-        """
+        pixels = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
         packed = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
         index: Array = self._index_of[packed]
         if (index == _NONE).any():
@@ -214,14 +198,7 @@ class Colours:
             most = int(strange[np.argmax(counts)])
             raise UserError(
                 "masks in the colours of `colours`",
-                f"{name} with {len(strange)} others, most often #{most:06x} ({counts.max()} pixels)",
+                f"{path} with {len(strange)} others, most often #{most:06x} ({counts.max()} pixels)",
                 f'Name it in `colours` under [data] ("{IGNORED}" if it counts in nothing), or save PNG.',
             )
         return index
-
-    @cached_property
-    def _index_of(self) -> Array:
-        table = np.full(1 << 24, _NONE, np.uint8)
-        for name, colour in self.of_class:
-            table[colour] = IGNORE if name.lower() == IGNORED else self.names.index(name)
-        return table

@@ -64,11 +64,7 @@ class CustomSource:
         self._data = data.model_copy(update={"source": source})
         self.label = file.stem
         self.identity = f"{source} as {file} reads it"
-        read_by = (
-            data.source
-            if path is None
-            else files_digest(path if path.is_dir() else path.parent, _files(path))
-        )
+        read_by = data.source if path is None else _digest(path)
         # Without the path of the file: a copy reads the same.
         self.fingerprint = digest("custom", 1, code_of_reading(file), read_by, data.image_size, data.seed)
 
@@ -95,10 +91,10 @@ class CustomSource:
             )
 
 
-def _files(path: Path) -> list[Path]:
+def _digest(path: Path) -> str:
     if path.is_file():
-        return [path]
-    return sorted(item for item in path.rglob("*") if item.is_file())
+        return files_digest(path.parent, [path])
+    return files_digest(path, sorted(item for item in path.rglob("*") if item.is_file()))
 
 
 SPLITS = ("train", "validation", "test")

@@ -177,11 +177,6 @@ class Tree:
         """Return a path relative to the folder."""
         return file.relative_to(self.root)
 
-    def folders(self) -> list[str]:
-        """Return the names of the folders at the top that hold images, numbers sorted by value."""
-        tops = {parts[0] for parts in (self.relative(file).parts for file in self.images) if len(parts) > 1}
-        return sorted(tops, key=in_order)
-
     def left_out(self, taken: Collection[Path]) -> tuple[LeftOut, ...]:
         """Return the files that are not `taken`, by reason."""
         groups = []

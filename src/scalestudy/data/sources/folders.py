@@ -88,7 +88,7 @@ class ImageFolder:
         if self.kind == "classes":
             require_classes(listing.classes, str(root))
         require_two(len(listing.samples), str(root))
-        self._colours = Colours.of(data.colours) if data.colours and self.kind == "masks" else None
+        self._colours = Colours(data.colours) if data.colours and self.kind == "masks" else None
         self._index = {name: index for index, name in enumerate(listing.classes)}
         self.fingerprint = files_digest(root, listing.files())
 

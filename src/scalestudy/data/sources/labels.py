@@ -26,10 +26,10 @@ def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
 
     Empty if one is named images/ or masks/, which means an incomplete pair of folders.
     """
-    divided = any(split_of(name) for name in tree.folders())
+    parts_of = {file: tree.relative(file).parts for file in tree.images}
+    divided = any(len(parts) > 1 and split_of(parts[0]) for parts in parts_of.values())
     samples = []
-    for file in tree.images:
-        parts = tree.relative(file).parts
+    for file, parts in parts_of.items():
         split = split_of(parts[0]) if divided else ""
         inner = parts[1:] if divided else parts
         if split is not None and len(inner) > 1:

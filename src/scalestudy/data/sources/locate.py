@@ -124,9 +124,7 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
     name = named_source(source)
     if name is not None:
         _, colon, argument = source.partition(":")
-        # Downloads go to the cache: make its path absolute.
-        seen = data.model_copy(update={"cache": str(cache_folder(data.cache, base))})
-        opened: Source = SOURCES.get(name)(argument if colon else None, seen)
+        opened: Source = SOURCES.get(name)(argument if colon else None, data)
         return opened
     path = expand(source, base)
     try:
@@ -138,7 +136,21 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
                 f"{path}, which does not exist",
                 f"Did you mean {close}?" if close else f"Correct it: {last} is the last part that exists.",
             )
-        return open_path(path, data)
+        folder = path.is_dir()
+        if folder or (path.suffix.lower() in TABLES and path.is_file()):
+            from scalestudy.data.sources.folders import ImageFolder
+            from scalestudy.data.sources.layouts import list_samples
+
+            return ImageFolder(path if folder else path.parent, data, list_samples(path, data))
+        if path.suffix.lower() == ".npz" and path.is_file():
+            from scalestudy.data.sources.arrays import Npz
+
+            return Npz(path, data)
+        raise UserError(
+            "a folder of images, an .npz file, or a table of images (.csv, .tsv)",
+            f"the file {path}" if path.is_file() else f"{path}, which is no regular file",
+            "Name the folder of the images, or save the arrays with numpy.savez_compressed.",
+        )
     except OSError as error:
         raise UserError(
             "a readable source",
@@ -177,27 +189,3 @@ def cache_folder(cache: str | Path | None, base: Path = Path(".")) -> Path:
     if cache is not None:
         return expand(str(cache), base)
     return Path(platformdirs.user_cache_dir("scalestudy", appauthor=False)) / "prepared"
-
-
-def open_path(path: Path, data: DataSettings) -> Source:
-    """Return the reader for an absolute path.
-
-    Raises:
-        UserError: If it contains no readable data.
-        OSError: If it cannot be accessed.
-    """
-    folder = path.is_dir()
-    if folder or path.suffix.lower() in TABLES:
-        from scalestudy.data.sources.folders import ImageFolder
-        from scalestudy.data.sources.layouts import list_samples
-
-        return ImageFolder(path if folder else path.parent, data, list_samples(path, data))
-    if path.suffix.lower() == ".npz" and path.is_file():
-        from scalestudy.data.sources.arrays import Npz
-
-        return Npz(path, data)
-    raise UserError(
-        "a folder of images, an .npz file, or a table of images (.csv, .tsv)",
-        f"the file {path}" if path.is_file() else f"{path}, which is no regular file",
-        "Name the folder of the images, or save the arrays with numpy.savez_compressed.",
-    )

@@ -319,10 +319,12 @@ def _blocks(inspection: Inspection, pictured: bool) -> Iterator[Block]:
     if pictured and inspection.pictures:
         yield Section("Samples", (Photos(tuple(map(_photo, inspection.pictures))),))
     yield Section("Classes", (_class_table(inspection),))
-    sizes, more = inspection.sizes[:MOST_SIZES], len(inspection.sizes) - MOST_SIZES
+    sizes = inspection.sizes[:MOST_SIZES]
     rows = tuple((f"{height} x {width}", f"{count:,}", first) for (height, width), count, first in sizes)
-    table = Table(headings_of("Height x width", "Images", "First of them:"), rows)
-    yield Section("Sizes", (table, *([Paragraph(f"And {more:,} more.")] if more > 0 else [])))
+    title = (
+        "Sizes" if len(rows) == len(inspection.sizes) else f"Most frequent of {len(inspection.sizes)} sizes"
+    )
+    yield Section(title, (Table(headings_of("Height x width", "Images", "First of them:"), rows),))
 
 
 def _warnings(warnings: Sequence[DataWarning]) -> Iterator[Block]:
