@@ -124,7 +124,9 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
     name = named_source(source)
     if name is not None:
         _, colon, argument = source.partition(":")
-        opened: Source = SOURCES.get(name)(argument if colon else None, data)
+        # Sources of other packages may download to the cache: make its path absolute.
+        seen = data.model_copy(update={"cache": str(cache_folder(data.cache, base))})
+        opened: Source = SOURCES.get(name)(argument if colon else None, seen)
         return opened
     path = expand(source, base)
     try:

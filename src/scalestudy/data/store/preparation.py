@@ -206,7 +206,10 @@ def _stored(array: Array, shape: tuple[int, ...], dtype: np.dtype[Any], name: st
 
 _TASKS = {"masks": ', such as task = "unet"', "classes": ', such as task = "cnn"'}
 _HOLDS = {
-    "masks": ("images with masks", "Name a source with masks (a folder with images/ and masks/; `images` and `masks` name others)"),
+    "masks": (
+        "images with masks",
+        "Name a source with masks (a folder with images/ and masks/; `images` and `masks` name others)",
+    ),
     "classes": ("images with one class each", "Name a source with classes (one folder for each class)"),
     "custom": ("what read(data) of a Python file gives", "Define `read(data)` in the task file"),
 }
