@@ -152,11 +152,11 @@ def test_seconds_alone_give_speed_up_cost_and_provisional_advice():
         assert record[blank] is None
 
 
-def test_times_of_epochs_go_before_whole_times_and_the_first_epoch_is_left_out():
+def test_times_of_epochs_go_before_whole_times():
     found = rows(
         [
-            foreign(1, epochs=(90, 40, 40), training_seconds=170),
-            foreign(2, epochs=(95, 20, 20), training_seconds=135),
+            foreign(1, epoch_seconds=40, training_seconds=170),
+            foreign(2, epoch_seconds=20, training_seconds=135),
         ]
     )
     assert found[2].basis == "epoch"
@@ -178,7 +178,7 @@ def test_throughput_goes_before_times_and_what_is_unlike_is_not_compared():
     assert found[4].speed.training.value == pytest.approx(60 / 16)
     short = foreign(2, training_seconds=9.0)
     unlike = Run(short.result.model_copy(update={"epochs": 2}), source=short.source)
-    two = rows([foreign(1, training_seconds=60.0, epochs=()), unlike])[2]
+    two = rows([foreign(1, training_seconds=60.0), unlike])[2]
     assert (two.speed.steady.value, bool(two.speed.reason)) == (None, True)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import synthetic
 from scalestudy.analysis.findings import analyse
-from scalestudy.report.loss_curves import LEAST_EPOCHS, MOST_COUNTS, MOST_RECORDS, loss_records, losses
+from scalestudy.report.loss_curves import LEAST_EPOCHS, MOST_COUNTS, MOST_RECORDS, WAYS, loss_records, losses
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 24, 32, 48, 64)
 
@@ -17,11 +17,10 @@ def test_each_epoch_says_what_was_done_by_its_end():
     assert few == ""
 
 
-def test_what_is_not_known_is_not_drawn_against():
-    run = synthetic.run(epochs=3)
-    epochs = tuple(record.model_copy(update={"elapsed_training_seconds": None}) for record in run.epochs)
-    made = losses(analyse("made", [synthetic.Run(run.result, epochs)]))
-    assert [figure.name for figure in made] == ["loss-by-epoch"]
+def test_losses_are_drawn_against_each_measure_of_the_work():
+    made = losses(analyse("made", [synthetic.run(epochs=3)]))
+    assert [figure.name for figure in made] == [f"loss-by-{way}" for way in WAYS]
+    assert {figure.group for figure in made} == {"loss"}
 
 
 def test_losses_that_are_no_numbers_are_left_out():

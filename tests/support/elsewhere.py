@@ -3,7 +3,7 @@
 from typing import Any
 
 from scalestudy.analysis.runs import Run, RunSource
-from scalestudy.store.records import EpochOutcome, Outcome
+from scalestudy.store.records import Outcome
 
 
 def foreign(
@@ -12,10 +12,10 @@ def foreign(
     strategy: str = "horovod",
     file: str = "times.csv",
     line: int = 2,
-    epochs: Any = (),
+    epoch_seconds: float | None = None,
     **known: Any,
 ) -> Run:
-    """A run with only the values `known`; `epochs` are seconds."""
+    """A run with only these values."""
     outcome = Outcome(
         name=f"{strategy}-w{workers} ({file}, line {line})",
         strategy=strategy,
@@ -23,8 +23,7 @@ def foreign(
         workers=workers,
         **known,
     )
-    records = tuple(EpochOutcome(epoch=i, train_seconds=seconds) for i, seconds in enumerate(epochs, start=1))
-    return Run(outcome, records, source=RunSource(file, (line, line)))
+    return Run(outcome, source=RunSource(file, line), epoch_seconds=epoch_seconds)
 
 
 def cassava() -> list[Run]:

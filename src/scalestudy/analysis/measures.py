@@ -9,7 +9,6 @@ and never of oversubscribed runs.
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose, isfinite
-from statistics import fmean
 from typing import Literal, TypeVar
 
 from scalestudy.analysis.divergence import FailedRun, failures
@@ -219,22 +218,13 @@ def measure(groups: Groups) -> Measures:
     )
 
 
-def epoch_seconds(run: Run) -> float | None:
-    """Mean seconds of an epoch, excluding the first; None if one of them is unknown."""
-    if run.epoch_seconds is not None:
-        return run.epoch_seconds
-    times = [epoch.train_seconds for epoch in run.epochs[1:]]
-    finite = [time for time in times if time is not None]
-    return fmean(finite) if finite and len(finite) == len(times) else None
-
-
 def _inverse(seconds: float | None) -> float | None:
     return 1 / seconds if seconds else None
 
 
 RATES: dict[Basis, Callable[[Run], float | None]] = {
     "throughput": lambda run: run.result.throughput,
-    "epoch": lambda run: _inverse(epoch_seconds(run)),
+    "epoch": lambda run: _inverse(run.epoch_seconds),
     "training": lambda run: _inverse(run.result.training_seconds),
 }
 """The quantity whose ratio is the speed-up: throughput in samples processed per second. Numbers from other

@@ -15,7 +15,6 @@ from scalestudy.analysis.measures import (
     Groups,
     Measure,
     Measures,
-    epoch_seconds,
     find_baseline,
     gather_keys,
     measure_times,
@@ -129,7 +128,7 @@ def _series(keys: Sequence[Key], measures: Measures) -> Series | None:
 
 _SECONDS: dict[TimeOf, Callable[[Run], float | None]] = {
     "training": lambda run: run.result.training_seconds,
-    "epoch": lambda run: epoch_seconds(run) if run.foreign else None,
+    "epoch": lambda run: run.epoch_seconds,
     "samples": lambda run: SAMPLES / run.result.throughput if run.foreign and run.result.throughput else None,
 }
 

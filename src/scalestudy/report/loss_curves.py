@@ -30,11 +30,9 @@ WAYS = {
 def losses(findings: Findings) -> list[Figure]:
     """The loss against each horizontal axis; none without epochs."""
     records, unit, few = loss_records(findings)
-    return [
-        _against(known, unit, field, f"Mean over seeds. {WAYS[field][2]}{few}")
-        for field in WAYS
-        if (known := [record for record in records if record[field] is not None])
-    ]
+    if not records:
+        return []
+    return [_against(records, unit, field, f"Mean over seeds. {WAYS[field][2]}{few}") for field in WAYS]
 
 
 def loss_records(findings: Findings) -> tuple[Records, str, str]:
@@ -51,7 +49,7 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
         for run in groups[key]
         if run.epochs
     ]
-    unit, length = time_unit([end or 0.0 for end in ends])
+    unit, length = time_unit(ends)
     most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // max(1, 2 * len(rows))))
     records: Records = []
     for key in rows:
@@ -80,12 +78,12 @@ def _means(runs: Sequence[Run], most: int, length: float) -> Records:
 
 
 def _epochs(run: Run, length: float) -> Records:
-    """Each epoch with the time up to its end, and its losses; None where unknown."""
+    """Each epoch with the time up to its end, and its losses; None if not recorded."""
     epochs = run.epochs
     seconds = epoch_values(epochs, "elapsed_training_seconds")
     columns = {
         "epoch": epoch_values(epochs, "epoch"),
-        "time": [None if value is None else value / length for value in seconds],
+        "time": [value / length for value in seconds],
         "training": epoch_values(epochs, "loss"),
         "validation": epoch_values(epochs, "validation", "loss"),
     }

@@ -393,14 +393,14 @@ def _plain(value: Any) -> Any:
 def _run(label: str, row: _Parsed) -> Run:
     """Build the run of a row."""
     values = row.values
-    source = RunSource(label, None if row.line is None else (row.line, row.line))
+    source = RunSource(label, row.line)
     workers, seed, strategy = values["workers"], values.get("seed"), values.get("strategy") or UNNAMED
     name = f"{strategy}-w{workers}{'' if seed is None else f'-s{seed}'} ({source})"
     per_worker, batch = values.get("per_worker_batch"), values.get("global_batch")
     if per_worker is None and batch and batch % workers == 0:
         per_worker = batch // workers
     outcome = Outcome(
-        name=name if source.lines else f"{name} #{row.number}",
+        name=name if row.line else f"{name} #{row.number}",
         strategy=strategy,
         implementation=strategy,
         workers=workers,
