@@ -103,7 +103,7 @@ def test_a_study_without_results_has_a_page_of_what_is_missing(call, folder: Stu
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--panel", "cs"), "Did you mean `csc"),
+        (("--panel", "cs"), "csc, cscs"),
         (("--panel", "csc", "--workers", 16), "native on 2 workers"),
         (("--panel", "csc", "--runs", 0), "--runs"),
         (("--panel", "csc", "--format", "docx"), "markdown, html"),

@@ -49,7 +49,7 @@ def test_the_version_is_printed(call) -> None:
         (["run", "--out"], "--out", "--help"),
         (["check", "-n", "x"], "-n", "--help"),
         (["run", "a.toml", "b.toml"], "b.toml", "--help"),
-        (["compare"], "[NAME=]STUDY", "--help"),
+        (["compare"], "REFERENCE", "--help"),
     ],
 )
 def test_a_wrong_command_line_has_the_three_parts_of_an_error(call, arguments, received, meant) -> None:
