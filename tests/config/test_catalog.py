@@ -31,7 +31,7 @@ def test_our_tasks_say_what_they_bring_in_their_own_files(task, kind, source):
 
 def test_a_users_file_brings_its_training_as_ours_do(tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text('data = "digits"\ntrain = {"epochs": 3, "optimizer": "lamb"}\n')
+    file.write_text('data = "digits"\ntrain = {"epochs": 3, "optimizer": "adamw"}\n')
     train = task_defaults(str(file)).complete_train(TrainSettings(optimizer="sgd"))
     assert (train.epochs, train.optimizer, train.batch_size) == (3, "sgd", COMMON["batch_size"])
     assert task_defaults(str(file)).complete_data(DataSettings()).source == "digits"

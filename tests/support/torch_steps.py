@@ -130,7 +130,7 @@ def waits() -> dict[str, Any]:
         torch_modules.OF_KERAS.replace("layers.Flatten()", "layers.Dropout(0.2), layers.Flatten()")
     )
     targets, found = torch.zeros(32, dtype=torch.int32), {}
-    for name in ("sgd", "momentum", "nesterov", "adam", "adamw", "lamb"):
+    for name in ("sgd", "momentum", "nesterov", "adam", "adamw"):
         for label, task, more in (
             ("module", str(own), {"schedule": "cosine"}),
             ("keras", str(keras_model), {"schedule": "cosine"}),

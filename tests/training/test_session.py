@@ -96,7 +96,7 @@ def test_epochs_between_evaluations_have_no_validation_but_the_last_has(session)
     assert [bool(record.validation) for record in records] == [False, False, True, True]
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "adam", "adamw", "lamb"])
+@pytest.mark.parametrize("optimizer", ["sgd", "nesterov", "adam", "adamw"])
 def test_every_optimizer_gives_two_workers_the_weights_of_one(session, optimizer):
     _, one = trained(session(optimizer=optimizer, learning_rate=0.002, precision="float64"))
     for implementation in ("mirrored", "virtual"):

@@ -60,7 +60,7 @@ Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work; "native" is not, since it stands for one of several."""
 Order = Literal["blocks", "rows"]
 """Order of runs: a block of all rows for each seed, or all seeds of a row before the next row."""
-Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw", "lamb"]
+Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw"]
 # Far beyond any real training, and small enough to prevent overflow and endless counting.
 Rate = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Epochs = Annotated[int, Field(gt=0, le=1_000_000)]
@@ -216,9 +216,6 @@ class TrainSettings(StoredSettings):
     its share of the training set. By default, 1."""
     optimizer: Optimizer | None = None
     """The optimizer. "momentum" and "nesterov" are SGD with momentum 0.9."""
-    optimizer_constants: Literal["framework", "keras"] = "framework"
-    """Constants of optimizers on PyTorch: those of torch.optim (Adam's epsilon is 1e-8, AdamW's weight decay
-    0.01), or Keras's (1e-7, added before the bias correction, and 0.004), as under TensorFlow."""
     learning_rate: Rate | None = None
     """Learning rate for the reference batch, before it is scaled."""
     learning_rate_scaling: Literal["none", "linear", "sqrt"] = "linear"

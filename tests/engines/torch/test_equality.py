@@ -26,9 +26,9 @@ ONE_UPDATE = WHOLE | {"optimizer": "sgd", "learning_rate": 0.1}
 OTHER_ENGINE = {"float64": 1e-6, "float32": 1e-3}
 """Largest difference between the engines' weights, relative to the largest change. In float64 it comes from
 TensorFlow, where Keras rounds rates and momenta to float32."""
-OPTIMIZERS = {"nesterov": 1e-5, "adamw": 1e-3, "lamb": 1e-3}
-"""The same by optimizer with Keras's constants. Adaptive ones divide by moments close to zero. PyTorch adds
-1e-6 to the norm by which it clips."""
+OPTIMIZERS = ("nesterov", "adamw")
+CLIPPED = 1e-5
+"""The same for nesterov with clipped gradients: PyTorch adds 1e-6 to the norm by which it clips."""
 MIXED = 0.1
 """The same for four steps in mixed precision."""
 
@@ -62,7 +62,6 @@ def results(tmp_path_factory) -> Path:
             "changed": {
                 "optimizer": name,
                 "learning_rate": 0.01,
-                "optimizer_constants": "keras",
                 "clip_norm": None if name == "adamw" else 0.5,  # it enlarges the 1e-6 that PyTorch adds
             },
             "label": name,
@@ -86,7 +85,7 @@ def results(tmp_path_factory) -> Path:
         tensorflow = [
             *of("single", 1, *alone),
             *of("single", 1, double, **augmented),
-            *optimized("single", 1),
+            *of("single", 1, double, **optimizers[0]),
             *of("virtual", 2, ("unet", "float64"), sync=False),
             *of("single", 1, mixed[0], **few),
         ]
@@ -186,10 +185,7 @@ EQUAL = [
         (f"plain-torch-single1-float64-sync-{name}", f"plain-ddp2-float64-sync-{name}", EXACT)
         for name in OPTIMIZERS
     ],
-    *[
-        (f"plain-single1-float64-sync-{name}", f"plain-torch-single1-float64-sync-{name}", most)
-        for name, most in OPTIMIZERS.items()
-    ],
+    ("plain-single1-float64-sync-nesterov", "plain-torch-single1-float64-sync-nesterov", CLIPPED),
     # mixed precision
     *[
         (f"plain-{one}-{kind}-sync", f"plain-{other}-{kind}-sync", MIXED)
@@ -244,48 +240,3 @@ def test_gradients_are_rounded_to_half_of_their_bytes(results, kind):
     difference = max(np.abs(a - b).max() for a, b in zip(whole, rounded, strict=True))
     assert change > 1e-3
     assert ROUNDED[kind] / 16 * change < difference < 2 * ROUNDED[kind] * change
-
-
-TASK = """
-import torch.distributed as dist
-from torch import nn
-
-kind, engine, data = "classes", "torch", "digits"
-loss, metrics = nn.CrossEntropyLoss(), ["accuracy"]
-
-class Net(nn.Module):
-    def __init__(self, size, classes):
-        super().__init__()
-        self.first, self.second = nn.Linear(size, classes), nn.Linear(size, classes)
-
-    def forward(self, x):
-        x, rank = x.flatten(1), dist.get_rank()
-        return {}
-
-def model(data):
-    return Net(data.input_shape[0] ** 2, data.classes)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("outputs", "named"),
-    [
-        ("(self.first(x) + self.second(x)) * (1 + rank)", ["rank 1", "rank 0", "forward"]),
-        (
-            "self.first(x) + (self.second(x) if rank == 0 or not self.training else 0)",
-            ["rank 1", "second.weight", "second.bias", "forward"],
-        ),
-    ],
-)
-def test_what_depends_on_the_rank_is_named(tmp_path, outputs, named):
-    made = case(prepared_sets(tmp_path, ["plain"]), "plain", "ddp", 2, "float64")
-    task = tmp_path / "ranks.py"
-    task.write_text(TASK.replace("{}", outputs))
-    made["point"]["task"] = str(task)
-    with reserve.ports(3) as port:
-        processes = start([made], 2, port, tmp_path)
-        texts = [process.communicate(timeout=300)[0] for process in processes]
-    assert processes[1].returncode != 0
-    error = next(line for line in reversed(texts[1].splitlines()) if "Error: Expected" in line)
-    assert [name for name in named if name in error] == named

@@ -112,7 +112,7 @@ def test_modules_are_evaluated_with_statistics_of_training_samples(answers):
 
 
 def test_optimizers_by_name_are_those_of_torch_optim_with_its_constants_or_keras(answers):
-    assert len(answers["optimizers"]) == 6
+    assert len(answers["optimizers"]) == 5
     assert max(answers["optimizers"].values()) < 1e-15
 
 

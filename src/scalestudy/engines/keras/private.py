@@ -62,7 +62,7 @@ def replace_update(optimizer: keras.optimizers.Optimizer, update: Callable[..., 
 
 
 def moments_of(optimizer: keras.optimizers.Optimizer, variable: keras.Variable) -> list[keras.Variable]:
-    """Return the moments that SGD, Adam or LAMB keeps for a variable."""
+    """Return the moments that SGD or Adam keeps for a variable."""
     index = optimizer._get_variable_index(variable)
     if isinstance(optimizer, keras.optimizers.SGD):
         return [optimizer.momentums[index]]

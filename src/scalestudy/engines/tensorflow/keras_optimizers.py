@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scalestudy.config.point import Averages, Point, scale_averages
 from scalestudy.engines.keras.private import moments_of, replace_update
 
-ADAPTIVE = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW, "lamb": keras.optimizers.Lamb}
+ADAPTIVE = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW}
 
 
 @keras.saving.register_keras_serializable(package="scalestudy")
@@ -127,43 +127,8 @@ def _sgd(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rat
 
 
 def _adam(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
-    powers = _powers(optimizer, rate.dtype)
-    _apply_adam(optimizer, gradients, variables, rate, powers)
-
-
-def _lamb(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any) -> None:
-    """Update Adam's moments, then each variable with a rate scaled by |w| / |u|, where u is Adam's update.
-
-    With the bias correction by β₁ᵗ and β₂ᵗ factored out, u = c m / (√v + ε √(1 − β₂ᵗ)), where
-    c = √(1 − β₂ᵗ) / (1 − β₁ᵗ) is a scalar.
-    """
-    first_power, second_power = powers = _powers(optimizer, rate.dtype)
-    _apply_adam(optimizer, gradients, variables, tf.zeros_like(rate), powers)  # a rate of 0 moves no weight
-    root = tf.sqrt(1 - second_power)
-    correction, epsilon = root / (1 - first_power), root * tf.constant(optimizer.epsilon, rate.dtype)
-    updates = []
-    for variable in variables:
-        mean, square = (tf.convert_to_tensor(moment.value) for moment in moments_of(optimizer, variable))
-        updates.append(mean / (tf.sqrt(square) + epsilon))
-    weights, lengths = (
-        tf.sqrt(2 * tf.stack([tf.nn.l2_loss(value) for value in values]))
-        for values in ([variable.value for variable in variables], updates)
-    )
-    both = tf.logical_and(weights > 0, lengths > 0)
-    rates = tf.unstack(rate * tf.where(both, weights / lengths, correction))
-    for variable, update, alpha in zip(variables, updates, rates, strict=True):
-        tf.raw_ops.ResourceApplyGradientDescent(var=variable.value.handle, alpha=alpha, delta=update)
-
-
-def _powers(optimizer: Any, dtype: Any) -> list[Any]:
-    """Return the scalars β₁ᵗ and β₂ᵗ for the current step t, from 1."""
-    step = tf.cast(optimizer.iterations.value + 1, dtype)
-    return [tf.pow(tf.cast(beta, dtype), step) for beta in (optimizer.beta_1, optimizer.beta_2)]
-
-
-def _apply_adam(
-    optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any], rate: Any, powers: Sequence[Any]
-) -> None:
+    step = tf.cast(optimizer.iterations.value + 1, rate.dtype)
+    powers = [tf.pow(tf.cast(beta, rate.dtype), step) for beta in (optimizer.beta_1, optimizer.beta_2)]
     constants = [optimizer.beta_1, optimizer.beta_2, optimizer.epsilon]
     beta1, beta2, epsilon = (tf.constant(value, rate.dtype) for value in constants)
     for gradient, variable in zip(gradients, variables, strict=True):
@@ -186,7 +151,6 @@ KERNELS: dict[type, Callable[..., None]] = {
     keras.optimizers.SGD: _sgd,
     keras.optimizers.Adam: _adam,
     keras.optimizers.AdamW: _adam,
-    keras.optimizers.Lamb: _lamb,
 }
 
 

@@ -1,8 +1,6 @@
 """One process's part of a run, computed with PyTorch."""
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, SupportsFloat
@@ -28,17 +26,10 @@ from scalestudy.engines.torch.torch_layers import RunningStatistics, SharedBuffe
 from scalestudy.engines.torch.torch_optimizers import StateDict, optimizer_of
 from scalestudy.engines.torch.torch_step import Step, WorkerLoss, scaled, stage, step_of
 from scalestudy.tasks.task import Task
-from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.errors import UserError
 
 START = 2.0**15
 """Initial scale of float16 losses (Micikevicius et al. 2018, arXiv:1710.03740)."""
-
-
-DIFFERENT = 0.05
-"""Relative difference between the outputs of two ranks that rounding does not explain in any precision."""
-
-UNUSED = re.compile(r"did not receive grad for rank (\d+): ([\d ]+)")
-"""Matches the rank and the indices of parameters in an error of DistributedDataParallel."""
 
 
 class TorchTrainer(KerasTrainer):
@@ -64,7 +55,6 @@ class TorchTrainer(KerasTrainer):
             extra=lambda: [StateDict(self._scaler)] if mixed else [],
         )
         self.share()
-        self._refuse_other_outputs()
         self._dtype: torch.dtype = getattr(torch, keras.config.floatx())
         self._synchronised = point.train.sync_batch_norm and bool(self.local)
         self._copying = (
@@ -80,21 +70,6 @@ class TorchTrainer(KerasTrainer):
         )
         self._steps = [self._step(phase) for phase in self._phases]
         self._evaluation = TorchEvaluation(self.task, scale=prepared.scale)
-
-    def _refuse_other_outputs(self) -> None:
-        """Raise RunError if a module gives other outputs on other ranks, from the same inputs and weights."""
-        if self._group.size == 1 or isinstance(self.task.model, keras.Model):
-            return
-        self._seed(0)
-        outputs = [part.double().cpu().numpy() for part in keras.tree.flatten(self.task.model.of_noise())]
-        for rows in self._group.gather([part[None] for part in outputs]):
-            other = np.abs(rows - rows[0]).max(tuple(range(1, rows.ndim)))
-            if (ranks := np.flatnonzero(other > DIFFERENT * np.abs(rows[0]).max())).size:
-                raise RunError(
-                    "a module whose outputs depend on its inputs and weights only",
-                    f"other outputs on rank {', '.join(map(str, ranks))} than on rank 0 in evaluation",
-                    "Remove from forward what depends on the rank, the host or an unseeded generator.",
-                )
 
     def _step(self, phase: Phase) -> Step:
         task, model, variables = self.task, self.task.model, phase.variables
@@ -156,7 +131,7 @@ class TorchTrainer(KerasTrainer):
     def train(self, call: Call) -> SupportsFloat:
         self.enter(call[0].step)
         part, step = stage(call[0], self._device, self._copying), self._steps[self._phase]
-        with explain(), naming_unused(self._phases[self._phase].variables):
+        with explain():
             losses: SupportsFloat = sum(step(step_of(part, index)) for index in range(part.steps))
         return losses
 
@@ -192,23 +167,6 @@ class TorchTrainer(KerasTrainer):
             for variable, value in zip(self.local, means, strict=True):
                 variable.assign(value)
         share_values(self._group, self._shared.variables)
-
-
-@contextmanager
-def naming_unused(variables: Sequence[Any]) -> Iterator[None]:
-    """Name the parameters of which DistributedDataParallel misses the gradient of an earlier step."""
-    try:
-        yield
-    except RuntimeError as error:
-        found = UNUSED.search(str(error))
-        if found is None:
-            raise
-        names = [variables[int(index)].path for index in found[2].split()]
-        raise RunError(
-            "a loss that depends on every trained parameter, on each worker and in each step",
-            f"a step in which that of rank {found[1]} does not depend on {', '.join(names)}",
-            "Use them in every forward pass, if need be by adding 0 * parameter.sum() to an output.",
-        ) from error
 
 
 class CudaMark:
