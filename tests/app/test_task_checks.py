@@ -45,13 +45,9 @@ def refused(base, line, *, task="cnn", classes=None, cache="cache") -> UserError
         ('metrics = ["accuracy", "top_k"]', "cnn", 5, True),
         ('loss = "bce"\nclass_weights = [0.0, 0.0]', "cnn", None, True),
         ('loss = "bce"\nclass_weights = [1.0, 2.0]', "cnn", 10, True),
-        ('keep_best = "acuracy"', "cnn", None, True),
-        ('metrics = ["f1"]\nkeep_best = "accuracy"', "cnn", None, True),
         ('weights = "absent.h5"', "resnet50", None, True),
         ('metrics = ["top_k(k=9)"]', "cnn", 10, False),
         ('metrics = ["top_k(k=99)"]', "cnn", None, False),  # number of classes not yet known
-        ('keep_best = "iou_crack"', "unet", 2, False),
-        ('keep_best = "loss"', "cnn", None, False),
         ('loss = "bce"\nclass_weights = [0.0, 2.0]', "cnn", 2, False),
         ('weights = "imagenet"', "resnet50", None, False),
     ],

@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
@@ -56,7 +55,6 @@ class LinearTrainer:
 
     metrics = ("accuracy",)
     sense = Sense("higher", bounded=True)
-    senses = MappingProxyType({"accuracy": sense})
     phases = (0,)
 
     def __init__(self, point, prepared, rates, joined):

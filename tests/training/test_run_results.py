@@ -13,7 +13,7 @@ from data_settings import data_of
 from linear import ALONE, Linear, LinearTrainer
 from made_points import made_epoch, made_point
 from scalestudy.app.verify import Verified, verify
-from scalestudy.config.objectives import Sense, known
+from scalestudy.config.objectives import Sense
 from scalestudy.data.split import ensure_split
 from scalestudy.data.store.preparation import prepare
 from scalestudy.measure.clock import PhaseClock
@@ -29,7 +29,6 @@ from scalestudy.training.run_results import (
     best_epoch,
     improves,
     mean_percent,
-    metric_to_keep,
     model_record_of,
 )
 from scalestudy.training.session import Position
@@ -185,20 +184,17 @@ def test_the_model_of_sequences_that_a_task_reads_itself_has_a_record(folder, tm
     assert (record.kind, record.input_shape) == ("custom", ())
 
 
-def trainer(*metrics: str, better: str = "higher", save=None):
+def trainer(better: str = "higher", save=None):
     def write(path):
         Path(path).write_text("weights")
 
-    senses = {name: known(name) for name in metrics} | {metrics[0]: Sense(better)}
-    return SimpleNamespace(
-        metrics=metrics, sense=Sense(better), senses=senses, save=save or write, model_suffix=".keras"
-    )
+    return SimpleNamespace(metrics=["iou"], sense=Sense(better), save=save or write, model_suffix=".keras")
 
 
 def keeper(folder: RunFolder, wanted: str = "quality", *, rank: int = 0, made=None) -> BestKeeper:
     session = SimpleNamespace(
         clock=PhaseClock(),
-        trainer=made or trainer("iou", "mae"),
+        trainer=made or trainer(),
         group=SimpleNamespace(rank=rank),
         evaluated=None,
         point=SimpleNamespace(train=SimpleNamespace(keep_best=wanted)),
@@ -213,41 +209,6 @@ def epoch(number: int, **values: float) -> EpochRecord:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
-        ("quality", ("iou", "higher")),
-        ("iou", ("iou", "higher")),
-        ("mae", ("mae", "lower")),
-        ("loss", ("loss", "lower")),
-        ("iou_thing", ("iou_thing", "higher")),
-        ("none", None),
-    ],
-)
-def test_epochs_are_compared_by_the_metric_that_is_named(wanted, found):
-    assert metric_to_keep(wanted, trainer("iou", "mae")) == found
-
-
-def test_a_metric_that_the_task_has_not_is_refused_with_those_that_it_has():
-    with pytest.raises(UserError, match=r"of the task \(iou, mae\), quality, loss or none. Received 'dice'"):
-        metric_to_keep("dice", trainer("iou", "mae"))
-
-
-def test_a_metric_of_which_nothing_says_which_way_is_better_is_refused():
-    with pytest.raises(UserError, match="'own'"):
-        metric_to_keep("own", trainer("iou", "own"))
-    assert metric_to_keep("quality", trainer("own", better="lower")) == ("own", "lower")
-
-
-def test_epochs_are_compared_as_a_task_says_of_any_of_its_metrics():
-    made = trainer("iou", "iou_gap", "top_k_3")
-    made.senses |= {"iou_gap": Sense("lower"), "top_k_3": Sense("higher")}
-    assert metric_to_keep("iou_gap", made) == ("iou_gap", "lower")
-    assert metric_to_keep("iou_gap_cell", made) == ("iou_gap_cell", "lower")
-    assert metric_to_keep("iou_cell", made) == ("iou_cell", "higher")
-    assert metric_to_keep("top_k_3", made) == ("top_k_3", "higher")
-
-
-@pytest.mark.parametrize(
     ("value", "before", "better", "said"),
     [
         (0.5, None, "higher", True),
@@ -256,7 +217,6 @@ def test_epochs_are_compared_as_a_task_says_of_any_of_its_metrics():
         (0.6, 0.5, "lower", False),
         (float("nan"), None, "higher", False),
         (np.inf, 1.0, "higher", False),
-        (None, None, "lower", False),
     ],
 )
 def test_only_what_is_better_and_finite_improves(value, before, better, said):
@@ -275,16 +235,10 @@ def test_the_best_epoch_is_kept_and_the_first_of_equals(tmp_path):
 
 
 def test_the_time_it_takes_is_never_counted_as_training(tmp_path):
-    clock = PhaseClock()
-    session = SimpleNamespace(
-        clock=clock,
-        trainer=trainer("iou"),
-        group=SimpleNamespace(rank=1),
-        evaluated=None,
-        point=SimpleNamespace(train=SimpleNamespace(keep_best="quality")),
-    )
-    BestKeeper(RunFolder(tmp_path), session).evaluated(epoch(1, iou=0.5))
-    assert set(clock.phases()) == {"saving", "other"}  # other ranks enter the phase but write nothing
+    other = keeper(RunFolder(tmp_path), rank=1)
+    other.evaluated(epoch(1, iou=0.5))
+    assert set(other._clock.phases()) == {"saving", "other"}  # other ranks enter the phase but write nothing
+    keeper(RunFolder(tmp_path), "none").evaluated(epoch(1, iou=0.5))
     assert not list(tmp_path.iterdir())
 
 
@@ -295,7 +249,7 @@ def test_a_full_disk_leaves_the_best_before_and_the_run_going_on(tmp_path, capsy
     def full(path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    best = keeper(folder, made=trainer("iou", save=full))
+    best = keeper(folder, made=trainer(save=full))
     best.begin(Position(epoch=1))
     best.evaluated(epoch(2, iou=0.9))
     assert folder.best_record().epoch == 1
@@ -327,7 +281,7 @@ def test_a_run_that_starts_anew_forgets_it(tmp_path, position):
 def test_the_file_holds_the_weights_that_were_measured_before_callbacks_changed_them(data, folder):
     prepared, split = data
     point = folder.point()
-    train = point.train.model_copy(update={"epochs": 4, "keep_best": "loss"})
+    train = point.train.model_copy(update={"epochs": 4, "keep_best": "quality"})
     write_point(folder.path / "point.json", point.model_copy(update={"train": train}))
 
     class Spoiling(LinearTrainer):
@@ -340,15 +294,14 @@ def test_the_file_holds_the_weights_that_were_measured_before_callbacks_changed_
             return False
 
     computed(folder, Spoiling)
-    losses = [record.validation["loss"] for record in folder.epochs()]
+    values = [record.validation["accuracy"] for record in folder.epochs()]
     best = folder.best_record()
-    assert best.epoch == 1 + int(np.argmin(losses))
-    assert best.value == min(losses)
+    assert best.epoch == 1 + int(np.argmax(values))
+    assert best.value == max(values)
     weight = np.array(json.loads(folder.best.read_text()))
     rows = prepared.inputs[split.validation].reshape(len(split.validation), -1) / 255
     scores = rows @ weight
-    own = np.log(np.exp(scores).sum(1)) - scores[np.arange(len(rows)), prepared.targets[split.validation]]
-    assert own.mean() == pytest.approx(best.value)
+    assert (scores.argmax(1) == prepared.targets[split.validation]).mean() == best.value
     assert folder.model_record().class_names == list(prepared.class_names)
 
 

@@ -8,11 +8,8 @@ from typing import Any
 from scalestudy.app.follow import Listener
 from scalestudy.config.catalog import is_ours, task_file
 from scalestudy.config.file import Study
-from scalestudy.config.formula import write_call
 from scalestudy.config.objectives import (
-    METRICS,
     loss_terms,
-    metric_key,
     metric_term,
     refuse_unfit,
     refuse_unweighted,
@@ -50,15 +47,6 @@ def refuse_unusable(point: Point, study: Study, base: Path, *, classes: int | No
             f"{list(weights)}{place.of('train.class_weights')}",
             'Correct class_weights under [train], or write "balanced".',
         )
-    metrics, wanted = _metric_names(train.metrics or study.brought.metrics), train.keep_best
-    # A metric may have further values, such as one for each class: iou_background.
-    beside = any(wanted.startswith(f"{metric}_") for metric in metrics)
-    if metrics and not beside and wanted not in (*metrics, "quality", "loss", "none"):
-        raise UserError(
-            f"keep_best to name a metric ({', '.join(metrics)}), quality, loss or none",
-            f"{wanted!r}{place.of('train.keep_best')}",
-            "Correct keep_best under [train].",
-        )
     if train.weights not in (None, "none", "imagenet") and not Path(train.weights).is_file():
         raise UserError(
             'a file of weights, "imagenet" or "none" as weights',
@@ -75,10 +63,6 @@ def refuse_unusable(point: Point, study: Study, base: Path, *, classes: int | No
             f"{cache}: {there} is {why}{place.of('data.cache')}",
             'Name another folder under [data]: cache = "PATH".',
         )
-
-
-def _metric_names(texts: Iterable[str]) -> list[str]:
-    return [metric_key(metric_term(text)) if write_call(text) in METRICS else text for text in texts]
 
 
 def fetch_weights(point: Point, prepared: str, listener: Listener, *, again: bool = False) -> None:

@@ -74,7 +74,6 @@ Pixels = Annotated[int, Field(gt=0, le=65_536)]
 Value = Annotated[float, Field(allow_inf_nan=False)]
 Colour = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
 _SIZE = Field(pattern="^[1-9][0-9]{0,5} [KMG]iB$", json_schema_extra={"wanted": 'a size such as "32 MiB"'})
-_NAME = Field(pattern="^[A-Za-z][A-Za-z0-9_.@-]{0,99}$", json_schema_extra={"wanted": "the name of a metric"})
 BucketSize = Literal["auto", "all"] | Annotated[str, _SIZE]
 
 
@@ -264,9 +263,8 @@ class TrainSettings(StoredSettings):
     """Factor of the learning rate after `frozen_epochs`."""
     evaluate_every: Epochs = 1
     """Epochs from one evaluation to the next. The last epoch is always evaluated."""
-    keep_best: Annotated[str, _NAME] = "quality"
-    """What decides the best epoch, whose weights are kept beside the last ones: "quality", the name of
-    another metric of the task, "loss", or "none"."""
+    keep_best: Literal["quality", "none"] = "quality"
+    """Whether to keep the weights of the epoch with the best quality beside the last ones."""
     gallery: bool = True
     """Whether to keep a few validation samples with their predictions for the report."""
 

@@ -1,6 +1,6 @@
 """The interface of an engine, through which a run uses a framework. All arrays are NumPy arrays."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, SupportsFloat
 
@@ -159,7 +159,6 @@ class Trainer(Protocol):
     Attributes:
         metrics: Names of the task's metrics; the first is the quality.
         sense: Better direction of the quality, and whether it lies in [0, 1].
-        senses: The same for each metric for which it is known.
         parameters: Number of parameters of the model.
         variables: All variables that training changes: of the model, the optimizer and the loss scale.
         model_suffix: Suffix of the files that `save` writes.
@@ -167,7 +166,6 @@ class Trainer(Protocol):
 
     metrics: Sequence[str]
     sense: Sense
-    senses: Mapping[str, Sense]
     parameters: int
     variables: Sequence[Variable]
     model_suffix: str

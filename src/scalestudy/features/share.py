@@ -87,8 +87,6 @@ def _is_ours(key: str, text: str) -> bool:
         return _SOURCE.fullmatch(text) is not None
     if key == "train.weights":
         return text in WEIGHTS
-    if key == "train.keep_best":
-        return text in ("quality", "none") or known(text).better is not None
     name = full_name(key)
     return name in CHECKED or (name is not None and text in choices(name))
 

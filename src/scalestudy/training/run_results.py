@@ -5,13 +5,13 @@ import datetime
 import math
 import os
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from scalestudy.config.catalog import has_name
-from scalestudy.config.objectives import Better, Sense, gain, known
+from scalestudy.config.objectives import Better, Sense, gain
 from scalestudy.config.point import Point
 from scalestudy.data.loader import reader_of
 from scalestudy.data.samples import leaves
@@ -24,7 +24,7 @@ from scalestudy.store.records import EpochRecord, GpuUse, NodeUse, ProcessUse, R
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training.session import Position, Session
 from scalestudy.training.set_evaluation import Chance
-from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.errors import RunError
 
 
 def model_record_of(point: Point, prepared: Prepared) -> ModelRecord:
@@ -92,42 +92,9 @@ def _half(path: Path) -> Iterator[Path]:
             half.unlink(missing_ok=True)
 
 
-NONE, QUALITY = "none", "quality"
-"""Values of `keep_best`: keep no epoch, or the best by the task's first metric."""
-
-
-def metric_to_keep(wanted: str, trainer: Trainer) -> tuple[str, Better] | None:
-    """Return the metric that `keep_best` selects and its better direction, or None to keep no epoch.
-
-    Raises:
-        UserError: If the task has no such metric, or its better direction is unknown.
-    """
-    if wanted == NONE:
-        return None
-    name = trainer.metrics[0] if wanted == QUALITY else wanted
-    # A metric may report further values with its name as prefix, for example per class: iou_background.
-    beside = [metric for metric in trainer.metrics if name.startswith(f"{metric}_")]
-    base = name if name in ("loss", *trainer.metrics) else max(beside, key=len, default=None)
-    if base is None:
-        raise UserError(
-            f"keep_best to name a metric of the task ({', '.join(trainer.metrics)}), quality, loss or none",
-            repr(name),
-            "Correct keep_best under [train].",
-        )
-    better = trainer.senses[base].better if base in trainer.senses else known(base).better
-    if better is None:
-        raise UserError(
-            f"a known direction of {name!r}, which decides the best epoch",
-            "a metric without one",
-            f'Add better = {{"{base}": "higher"}}, or "lower", to the task file; or choose another for '
-            "keep_best.",
-        )
-    return name, better
-
-
-def improves(value: float | None, before: float | None, better: Better) -> bool:
+def improves(value: float, before: float | None, better: Better) -> bool:
     """Return whether `value` is better than the best value `before`. A value that is not finite never is."""
-    if value is None or not math.isfinite(value):
+    if not math.isfinite(value):
         return False
     return before is None or gain(value, better) > gain(before, better)
 
@@ -137,15 +104,13 @@ class BestKeeper:
 
     The files are replaced atomically. A write error is logged and does not stop the run; the previous best
     model stays.
-
-    Raises:
-        UserError: As `metric_to_keep`.
     """
 
     def __init__(self, folder: RunFolder, session: Session) -> None:
         self._folder, self._trainer, self._clock = folder, session.trainer, session.clock
         self._writes = session.group.rank == 0
-        self._kept = metric_to_keep(session.point.train.keep_best, session.trainer)
+        self._keeps = session.point.train.keep_best == "quality"
+        self._metric = session.trainer.metrics[0]
         self._best: float | None = None
         session.evaluated = self.evaluated
 
@@ -155,22 +120,23 @@ class BestKeeper:
             return
         best = self._folder.best_record()
         goes_on = position is not None and position.epoch > 0 and self._folder.best.exists()
-        if goes_on and best and self._kept and best.metric == self._kept[0]:
+        if goes_on and best and self._keeps and best.metric == self._metric:
             self._best = best.value
         else:
             self._folder.forget_best()
 
     def evaluated(self, record: EpochRecord) -> None:
         """Save the model if `record` is the best so far. Every rank must call this, with these weights."""
-        if self._kept is None:
+        if not self._keeps:
             return
         with self._clock.phase("saving"):
             if self._writes:
-                self._consider(record.epoch, record.validation, *self._kept)
+                self._consider(record.epoch, record.validation[self._metric])
 
-    def _consider(self, epoch: int, values: Mapping[str, float], metric: str, better: Better) -> None:
-        value = values.get(metric)
-        if value is None or not improves(value, self._best, better):
+    def _consider(self, epoch: int, value: float) -> None:
+        better = self._trainer.sense.better
+        assert better  # the task's first metric has one
+        if not improves(value, self._best, better):
             return
         self._folder.refuse_other_job()
         try:
@@ -178,7 +144,7 @@ class BestKeeper:
             with _half(file) as half:
                 self._trainer.save(str(half))
                 os.replace(half, file)
-            self._folder.write_best_record(BestRecord(epoch=epoch, metric=metric, value=value))
+            self._folder.write_best_record(BestRecord(epoch=epoch, metric=self._metric, value=value))
             self._best = value
         except Exception as error:  # an error of the disk or of the user's classes must not stop the run
             traceback.print_exc()

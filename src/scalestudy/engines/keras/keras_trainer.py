@@ -1,6 +1,6 @@
 """The base of trainers of Keras models, for every backend of Keras, and a task's callbacks."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
@@ -9,7 +9,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.config.objectives import UNKNOWN, Sense
+from scalestudy.config.objectives import UNKNOWN
 from scalestudy.config.point import Point
 from scalestudy.data.samples import Call
 from scalestudy.data.store.prepared import Prepared
@@ -117,7 +117,6 @@ class KerasTrainer:
         self.model_suffix = ".keras" if isinstance(task.model, keras.Model) else ".pt"
         self.metrics: Sequence[str] = list(task.metrics)
         self.sense = task.sense
-        self.senses: Mapping[str, Sense] = task.senses
         self.parameters: int = task.model.count_params()
         limit = point.launch.bucket_bytes
         self._cuts = [cut(task.model, phase.variables, limit, halves=halves) for phase in self._phases]
