@@ -26,9 +26,9 @@ def place(rank: int, port: int = 20000, hosts: tuple[str, ...] = NAMES) -> Place
     return Placement(rank, len(hosts), 0, 1, rank, hosts, "slurm", port)
 
 
-def free_port(family: socket.AddressFamily = socket.AF_INET) -> int:
-    with socket.socket(family) as probe:
-        probe.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
@@ -59,24 +59,14 @@ def reached_by(port: int) -> tuple[threading.Thread, list[str]]:
     return other, reached
 
 
-def needs_ipv6() -> None:
-    try:
-        free_port(socket.AF_INET6)
-    except OSError:
-        pytest.skip("this kernel has no IPv6")
-
-
-@pytest.mark.parametrize("told", ["127.0.0.3", "::1"])
-def test_who_waits_takes_the_address_that_rank_0_tells_once_it_listens_there(folder, outward, told):
-    if ":" in told:
-        needs_ipv6()
-    outward(told)
-    port = free_port(socket.AF_INET6 if ":" in told else socket.AF_INET)
+def test_who_waits_takes_the_address_that_rank_0_tells_once_it_listens_there(folder, outward):
+    outward("127.0.0.3")
+    port = free_port()
     other, reached = reached_by(port)
     address = meeting_address(place(0, port))
     with listening(address, port):
         other.join(300)
-    assert (address, reached) == (told, [told])
+    assert (address, reached) == ("127.0.0.3", ["127.0.0.3"])
     (file,) = folder.iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
 
@@ -91,25 +81,9 @@ def test_of_several_it_is_the_first_that_is_reached(folder, outward):
     assert reached == ["127.0.0.5"]
 
 
-def test_what_listens_at_all_addresses_hears_both_versions(folder, outward):
-    needs_ipv6()
-    outward("127.0.0.1", "::1")
-    port = free_port(socket.AF_INET6)
-    address = meeting_address(place(0, port))
-    with listening(address, port):
-        for host in ("127.0.0.1", "::1"):
-            socket.create_connection((host, port), timeout=300).close()
-
-
-@pytest.mark.parametrize(("ipv6", "told"), [(True, "::"), (False, "10.0.0.1")])
-def test_who_knows_no_ipv6_listens_and_connects_without(folder, outward, ipv6, told):
-    outward("10.0.0.1", "fd00::1")
-    assert meeting_address(place(0), ipv6=ipv6) == told
-
-
 def test_an_address_that_a_name_tells_is_the_only_one(folder, outward, monkeypatch):
-    outward("10.0.0.1", "10.9.0.1", "fd00::1")
-    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: {NAMES[0]: ["10.9.0.1", "fd00::1"]}[host])
+    outward("10.0.0.1", "10.9.0.1")
+    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: {NAMES[0]: ["10.9.0.1"]}[host])
     assert own_addresses(place(0)) == [meeting_address(place(0))] == ["10.9.0.1"]
     assert [file.read_text() for file in folder.iterdir()] == ["10.9.0.1"]
 
@@ -135,7 +109,7 @@ def test_without_a_common_folder_names_are_resolved(folder, monkeypatch):
     monkeypatch.delenv(MEETING)
     with pytest.raises(RunError, match=NAMES[0]):  # at once: no rank writes an address
         meeting_address(place(1))
-    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: ["127.0.1.1", "::1", "127.0.0.7"])
+    monkeypatch.setattr(rendezvous, "addresses_of", lambda host: ["127.0.1.1", "127.0.0.7"])
     monkeypatch.setenv("SCALESTUDY_PROGRESS_TIMEOUT", "0")
     with pytest.raises(RunError, match="no address"):  # they all belong to this host
         meeting_address(place(1))
@@ -171,7 +145,7 @@ def test_the_interface_of_a_host_without_a_name_is_that_on_the_way_to_rank_0(fol
 
 
 def test_what_waits_by_itself_is_told_an_address_at_once(outward, monkeypatch):
-    outward("10.0.0.1", "fd00::1")
+    outward("10.0.0.1")
     monkeypatch.setattr(rendezvous, "addresses_of", lambda host: {NAMES[0]: ["127.0.1.1"]}.get(host, []))
     assert find_address(place(0)) == "10.0.0.1"
     assert find_address(place(1)) == "127.0.1.1"

@@ -176,59 +176,15 @@ def file_calls() -> list[str]:
     return found
 
 
-class Bottleneck(nn.Module):
-    """A block of ResNet-50 (He et al. 2016)."""
-
-    def __init__(self, before: int, width: int, stride: int) -> None:
-        super().__init__()
-        sizes = (before, width, 1, 1), (width, width, 3, stride), (width, 4 * width, 1, 1)
-        self.convolutions = nn.ModuleList(
-            nn.Conv2d(first, last, size, step, size // 2, bias=False) for first, last, size, step in sizes
-        )
-        self.norms = nn.ModuleList(nn.BatchNorm2d(last) for _, last, _, _ in sizes)
-        self.relu = nn.ReLU(inplace=True)
-        self.shortcut: nn.Module = nn.Identity()
-        if stride != 1 or before != 4 * width:
-            convolution = nn.Conv2d(before, 4 * width, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(convolution, nn.BatchNorm2d(4 * width))
-
-    def forward(self, x: Any) -> Any:
-        y = x
-        for number, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
-            y = norm(convolution(y))
-            y = self.relu(y) if number < 2 else y
-        return self.relu(y + self.shortcut(x))
-
-
-def resnet50() -> nn.Module:
-    blocks, before = [], 64
-    for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
-        for number in range(count):
-            blocks.append(Bottleneck(before, width, stride if number == 0 else 1))
-            before = 4 * width
-    stem = nn.Conv2d(1, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)
-    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 10))
-
-
 def kernels() -> dict[str, Any]:
     """Operators of a step of the built-in modules, beside those of a plain loop."""
     begin(0, "float32")
     data = torch_modules.info("classes", (8, 8, 1), 10)
     targets = torch.zeros(32, dtype=torch.int64)
-    (FOLDER / "resnet50_module.py").write_text(
-        "import torch_steps\nfrom torch import nn\nkind, engine = 'classes', 'torch'\n"
-        "loss, metrics = nn.CrossEntropyLoss(), ['accuracy']\n\n"
-        "def model(data):\n    return torch_steps.resnet50()\n"
-    )
-    found = {}
-    for name, task, module in (
-        ("cnn", "torch_cnn", torch_cnn.model(data)),
-        ("resnet50", str(FOLDER / "resnet50_module.py"), resnet50()),
-    ):
-        made = session(task, 1, precision="float32", optimizer="adam")
-        ours = counted(made, call_of(made.trainer, (32, 8, 8, 1), targets))
-        found[name] = [ours["kernels"], plain(module, (32, 8, 8, 1), targets, nn.CrossEntropyLoss())]
-    return found | {"unet": unet_kernels()}
+    made = session("torch_cnn", 1, precision="float32", optimizer="adam")
+    ours = counted(made, call_of(made.trainer, (32, 8, 8, 1), targets))
+    by_hand = plain(torch_cnn.model(data), (32, 8, 8, 1), targets, nn.CrossEntropyLoss())
+    return {"cnn": [ours["kernels"], by_hand], "unet": unet_kernels()}
 
 
 def unet_kernels() -> list[int]:

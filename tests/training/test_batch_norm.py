@@ -4,9 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from data_settings import data_of
 from paths import SUPPORT
 
 pytestmark = pytest.mark.engine
@@ -93,51 +91,3 @@ def test_the_model_is_saved_with_them(session, tmp_path):
     assert known == {"moving_mean", "moving_variance"}
     for weight, value in zip(saved.non_trainable_weights, statistics(made), strict=True):
         np.testing.assert_array_equal(weight.numpy(), value)
-
-
-@pytest.fixture(scope="module")
-def discs(tmp_path_factory):
-    """160 noisy images of bright discs with masks, prepared, and their split: learnt in a few updates."""
-    from scalestudy.data.split import ensure_split
-    from scalestudy.data.store.preparation import prepare
-
-    cache = tmp_path_factory.mktemp("discs")
-    random = np.random.default_rng(0)
-    y, x = np.mgrid[:32, :32]
-    for kind in ("images", "masks"):
-        (cache / "set" / kind).mkdir(parents=True)
-    for number in range(160):
-        discs = random.uniform((4, 4, 2), (28, 28, 6), (3, 3))
-        mask = np.any([(y - cy) ** 2 + (x - cx) ** 2 < radius**2 for cy, cx, radius in discs], axis=0)
-        image = 90 + 60 * mask + random.normal(0, 25, mask.shape)
-        for kind, pixels in (("images", image.clip(0, 255)), ("masks", 255 * mask)):
-            Image.fromarray(pixels.astype("uint8")).save(cache / "set" / kind / f"{number}.png")
-    prepared = prepare(data_of(cache / "set", cache=cache))
-    return prepared, ensure_split(prepared, 32 / 160, 0)
-
-
-def test_eight_workers_reach_the_quality_of_one_though_they_make_an_eighth_of_its_updates(
-    session, sets, discs, monkeypatch
-):
-    monkeypatch.setitem(sets, "discs", discs)
-
-    def quality(workers: int, kind: str = "fresh") -> float:
-        made = session(
-            "unet",
-            "virtual",
-            workers,
-            data="discs",
-            batch="per-worker",
-            batch_size=2,
-            epochs=4,
-            optimizer="adam",
-            learning_rate=0.003,
-            learning_rate_scaling="sqrt",
-            batch_norm=kind,
-        )
-        return list(made.epoch_records())[-1].validation["iou"]
-
-    one = quality(1)
-    assert one > 0.9
-    assert quality(8) == pytest.approx(one, abs=0.03)
-    assert quality(8, "moving") < one - 0.1

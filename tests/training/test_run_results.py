@@ -310,20 +310,21 @@ def records(*values: float | None) -> list[EpochRecord]:
     return [made_epoch(number, validation) for number, validation in enumerate(found, start=1)]
 
 
-@pytest.mark.parametrize(("better", "epoch"), [("lower", 2), ("higher", 4)])
-def test_the_best_epoch_is_that_of_the_least_error_or_the_highest_score(better, epoch):
-    found = best_epoch(records(0.5, 0.1, None, 0.9, 0.1), "quality", Sense(better))
-    assert found.epoch == epoch
-
-
-@pytest.mark.parametrize("better", ["lower", "higher"])
-@pytest.mark.parametrize("wild", [math.nan, math.inf, -math.inf])
-def test_a_diverged_epoch_is_never_the_best(better, wild):
-    assert best_epoch(records(wild, 0.5, wild), "quality", Sense(better)).epoch == 2
-
-
-def test_where_no_epoch_is_finite_it_is_the_last():
-    assert best_epoch(records(math.nan, math.nan), "quality", Sense("higher")).epoch == 2
+@pytest.mark.parametrize(
+    ("values", "better", "epoch"),
+    [
+        ((0.5, 0.1, None, 0.9, 0.1), "lower", 2),
+        ((0.5, 0.1, None, 0.9, 0.1), "higher", 4),
+        *(
+            ((wild, 0.5, wild), way, 2)
+            for wild in (math.nan, math.inf, -math.inf)
+            for way in ("lower", "higher")
+        ),
+        ((math.nan, math.nan), "higher", 2),
+    ],
+)
+def test_the_best_epoch_is_that_of_the_best_finite_quality_else_the_last(values, better, epoch):
+    assert best_epoch(records(*values), "quality", Sense(better)).epoch == epoch
 
 
 def test_the_utilisation_of_a_rank_is_that_of_its_gpus_that_tell_it():

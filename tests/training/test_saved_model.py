@@ -21,7 +21,7 @@ from scalestudy.training import gallery
 pytestmark = pytest.mark.engine
 
 TASK = SUPPORT / "averaging_task.py"
-PROCESSES = {"single": 1, "mirrored": 1, "virtual": 1, "multiworker": 2, "horovod": 2}
+PROCESSES = {"mirrored": 1, "multiworker": 2, "horovod": 2}
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +32,14 @@ def data(tmp_path_factory):
 
 
 def start(path: Path, data, implementation: str, port: int) -> list[subprocess.Popen[str]]:
-    """Start the workers of a run of two epochs in the folder `path`."""
+    """Start the two workers of a run of two epochs in the folder `path`."""
     prepared, split = data
-    workers = 1 if implementation == "single" else 2
     train = {"batch_size": 20, "batch": "global", "optimizer": "momentum", "learning_rate": 0.02}
     point = made_point(
         implementation,
         train | {"evaluate_every": 2},
         task=str(TASK),
-        workers=workers,
+        workers=2,
         terms={"implementation": implementation, "launch": {"device": "cpu"}},
         files={"prepared": str(prepared.path), "split": str(split.path)},
     )
@@ -70,26 +69,16 @@ def start(path: Path, data, implementation: str, port: int) -> list[subprocess.P
 
 @pytest.fixture(scope="module")
 def runs(data, tmp_path_factory) -> dict[str, RunFolder]:
-    """A run of each strategy, at most two at a time."""
+    """A run of each strategy, one after another."""
     folder = tmp_path_factory.mktemp("runs")
-    rounds = [
-        ["single", "mirrored"],
-        ["virtual"],
-        ["multiworker"],
-        *([["horovod"]] if horovod_built() else []),
-    ]
-    with reserve.ports(6) as port:
-        for together in rounds:
-            started = {
-                name: start(folder / name, data, name, port + 3 * place)
-                for place, name in enumerate(together)
-            }
-            for name, processes in started.items():
-                for process in processes:
-                    output, _ = process.communicate(timeout=900)
-                    logs = "".join(log.read_text() for log in (folder / name).glob("logs/*"))
-                    assert process.returncode == 0, f"{name}: {output[-1500:]} {logs[-3000:]}"
-    return {name: RunFolder(folder / name) for together in rounds for name in together}
+    names = [name for name in PROCESSES if name != "horovod" or horovod_built()]
+    with reserve.ports(3) as port:
+        for name in names:
+            for process in start(folder / name, data, name, port):
+                output, _ = process.communicate(timeout=900)
+                logs = "".join(log.read_text() for log in (folder / name).glob("logs/*"))
+                assert process.returncode == 0, f"{name}: {output[-1500:]} {logs[-3000:]}"
+    return {name: RunFolder(folder / name) for name in names}
 
 
 @pytest.mark.parametrize("implementation", PROCESSES)

@@ -43,16 +43,6 @@ def gathered(one, prepared):
     return np.asarray(prepared.targets[rows]).ravel(), outputs.reshape(-1, outputs.shape[-1]).astype(float)
 
 
-def test_of_masks_they_are_scikit_learns_on_all_pixels(session, sets, reference):
-    one, found = measured(session, "unet", "mirrored", 2)
-    true, p = gathered(one, sets["unet"][0])
-    predicted = (p[:, 0] >= 0.5) * 1
-    f1 = reference.f1_score(true, predicted)
-    assert found["dice"] == found[f"dice_{one.prepared.class_names[1]}"] == found["f1"] == pytest.approx(f1)
-    assert found["dice_background"] == pytest.approx(reference.f1_score(1 - true, 1 - predicted))
-    assert found["recall_background"] == pytest.approx(reference.recall_score(1 - true, 1 - predicted))
-
-
 def test_of_classes_they_are_scikit_learns_on_all_samples(session, sets, reference):
     one, found = measured(session, "cnn", "virtual", 3)
     true, p = gathered(one, sets["cnn"][0])

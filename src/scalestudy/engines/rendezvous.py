@@ -19,8 +19,8 @@ from scalestudy.config.settings import LaunchSettings
 from scalestudy.util.errors import RunError
 
 LOOPBACK = "127.0.0.1"
-ANY = {4: "0.0.0.0", 6: "::"}
-"""Address to listen on all interfaces, by IP version; on Linux the IPv6 address also accepts IPv4."""
+ANY = "0.0.0.0"
+"""Address to listen on all interfaces."""
 CONNECT_WITHIN = 2.0
 """Timeout of one connection attempt in seconds."""
 
@@ -30,7 +30,7 @@ def start_within() -> float:
     return float(os.environ.get(PROGRESS_TIMEOUT, LaunchSettings().progress_timeout))
 
 
-def meeting_address(placement: Placement, *, ipv6: bool = True) -> str:
+def meeting_address(placement: Placement) -> str:
     """Return the address to listen on for rank 0, or the address at which other ranks reach rank 0.
 
     Other ranks wait until rank 0 listens on the placement's port. Rank 0 listens on one interface: that of
@@ -38,24 +38,23 @@ def meeting_address(placement: Placement, *, ipv6: bool = True) -> str:
 
     Args:
         placement: Placement of this process; it must have a port.
-        ipv6: Whether the library that listens and connects supports IPv6.
 
     Raises:
         RunError: If this host has no address, or if rank 0 is not reached in time.
     """
     if placement.rank:
-        return _reached(placement, ipv6)
+        return _reached(placement)
     if _one_node(placement):
         return LOOPBACK
-    addresses = own_addresses(placement, ipv6=ipv6)
+    addresses = own_addresses(placement)
     if not addresses:
         raise RunError(
             f"an address at which other nodes reach {socket.gethostname()}",
-            f"none{'' if ipv6 else ' of IPv4'} at an interface that is up",
+            "no IPv4 address at an interface that is up",
             "Ask the site how nodes reach each other.",
         )
     publish(addresses, placement)
-    return addresses[0] if len(addresses) == 1 else ANY[max(map(_version, addresses))]
+    return addresses[0] if len(addresses) == 1 else ANY
 
 
 def find_address(placement: Placement) -> str:
@@ -83,10 +82,7 @@ def listening(address: str, port: int) -> socket.socket:
     Raises:
         OSError: If it cannot listen there.
     """
-    family = socket.AF_INET6 if _version(address) == 6 else socket.AF_INET
-    return socket.create_server(
-        (address, port), family=family, backlog=4096, dualstack_ipv6=address == ANY[6]
-    )
+    return socket.create_server((address, port), backlog=4096)
 
 
 def interface_of(placement: Placement, address: str | None = None) -> str | None:
@@ -106,9 +102,9 @@ def interface_of(placement: Placement, address: str | None = None) -> str | None
     return next(filter(None, map(_holder, sources or outward_addresses())), None)
 
 
-def own_addresses(placement: Placement, *, ipv6: bool = True) -> list[str]:
+def own_addresses(placement: Placement) -> list[str]:
     """Return this host's addresses for other nodes: one if names or routes determine it, else all."""
-    outward = [address for address in outward_addresses() if ipv6 or _version(address) == 4]
+    outward = outward_addresses()
     named = addresses_of(placement.hosts[placement.rank])
     routed = (source for other in _others(placement) for source in _sources(other))
     known = (address for addresses in (named, routed) for address in addresses if address in outward)
@@ -117,37 +113,33 @@ def own_addresses(placement: Placement, *, ipv6: bool = True) -> list[str]:
 
 
 def outward_addresses() -> list[str]:
-    """Return addresses of interfaces that are up, IPv4 first, without loopback and link-local addresses."""
+    """Return IPv4 addresses of interfaces that are up, without loopback and link-local addresses."""
     up = {name for name, state in psutil.net_if_stats().items() if state.isup}
     held = [
         ipaddress.ip_address(one.address)
         for name, addresses in psutil.net_if_addrs().items()
         if name in up
         for one in addresses
-        if one.family in (socket.AF_INET, socket.AF_INET6) and "%" not in one.address
+        if one.family == socket.AF_INET
     ]
-    useful = [address for address in held if not (address.is_loopback or address.is_link_local)]
-    return [str(address) for address in sorted(useful, key=lambda address: address.version)]
+    return [str(address) for address in held if not (address.is_loopback or address.is_link_local)]
 
 
 def addresses_of(host: str) -> list[str]:
-    """Return the addresses that a name resolves to on this host, IPv4 first, or [] if it does not resolve."""
+    """Return the IPv4 addresses that a name resolves to on this host, or [] if it does not resolve."""
     try:
-        known = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        known = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
     except OSError:
         return []
-    addresses = dict.fromkeys(str(address[0]) for *_, address in known)
-    return sorted((address for address in addresses if "%" not in address), key=_version)
+    return list(dict.fromkeys(str(address[0]) for *_, address in known))
 
 
-def _reached(placement: Placement, ipv6: bool) -> str:
+def _reached(placement: Placement) -> str:
     """Return the first address of rank 0 that accepts a connection."""
     deadline, errors = time.monotonic() + start_within(), dict[str, str]()
     while True:
         errors.clear()
         for address in _candidates(placement):
-            if not ipv6 and _version(address) == 6:
-                continue
             try:
                 with socket.create_connection((address, placement.port), timeout=CONNECT_WITHIN):
                     return address
@@ -193,19 +185,14 @@ def _others(placement: Placement) -> list[str]:
 
 
 def _sources(host: str) -> Iterator[str]:
-    """Yield this host's addresses on the route to `host`, a name or an address, IPv4 first."""
+    """Yield this host's addresses on the route to `host`, a name or an address."""
     for address in addresses_of(host):
-        family = socket.AF_INET6 if _version(address) == 6 else socket.AF_INET
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
                 probe.connect((address, 9))  # sends nothing; the kernel only chooses the route
             except OSError:
                 continue
             yield str(probe.getsockname()[0])
-
-
-def _version(address: str) -> int:
-    return ipaddress.ip_address(address).version
 
 
 def _holder(address: str) -> str | None:

@@ -1,6 +1,5 @@
 """How Horovod's processes meet, whom their server answers, and where they sum."""
 
-import contextlib
 import http.client
 import os
 import socket
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scalestudy.cluster.placement import Placement
-from scalestudy.engines import rendezvous as meeting
 from scalestudy.engines.tensorflow import horovod_rendezvous as rendezvous
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from scalestudy.util.errors import RunError, UserError
@@ -41,21 +39,6 @@ def _clean(monkeypatch):
         monkeypatch.setenv(name, "before")
         monkeypatch.delenv(name)
     monkeypatch.setenv("SCALESTUDY_SECRET", SECRET)
-
-
-@pytest.fixture
-def _names(monkeypatch):
-    monkeypatch.setattr(meeting, "addresses_of", lambda host: [f"10.0.0.{host[1:]}"])
-    monkeypatch.setattr(meeting, "outward_addresses", lambda: [f"10.0.0.{node}" for node in range(8)])
-
-
-@pytest.mark.usefixtures("_names")
-def test_uneven_nodes_have_a_cross_rank_among_the_nodes_that_hold_their_local_rank():
-    found = [rendezvous.gloo_environment(place(rank, [1, 3, 2])) for rank in range(6)]
-    assert [each["HOROVOD_LOCAL_RANK"] for each in found] == ["0", "0", "1", "2", "0", "1"]
-    assert [each["HOROVOD_LOCAL_SIZE"] for each in found] == ["1", "3", "3", "3", "2", "2"]
-    assert [each["HOROVOD_CROSS_RANK"] for each in found] == ["0", "1", "0", "0", "2", "1"]
-    assert [each["HOROVOD_CROSS_SIZE"] for each in found] == ["3", "3", "2", "1", "3", "2"]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
@@ -212,52 +195,6 @@ def test_on_one_node_it_listens_at_the_loopback_alone(served):
         if each.status == "LISTEN" and each.laddr.port == port
     ]
     assert listening == ["127.0.0.1"]
-
-
-def serving(monkeypatch) -> list[str]:
-    """Record the addresses at which servers would listen; none does."""
-
-    class Server:
-        def serve_forever(self) -> None:
-            pass
-
-    served: list[str] = []
-
-    def server(hosts, address, port, secret):
-        served.append(address)
-        return Server()
-
-    monkeypatch.setattr(rendezvous, "rendezvous_server", server)
-    return served
-
-
-def answering(place, served) -> contextlib.nullcontext:
-    """Act as if a server listened at this host and port."""
-    served.append(place[0])
-    return contextlib.nullcontext()
-
-
-@pytest.mark.usefixtures("_names")
-def test_across_nodes_it_listens_at_the_address_that_the_others_know(monkeypatch):
-    pytest.importorskip("horovod.runner")
-    served = serving(monkeypatch)
-    monkeypatch.setattr(socket, "create_connection", lambda place, timeout: answering(place, served))
-    monkeypatch.setattr(socket, "gethostname", lambda: "n1")
-    for rank in range(2):
-        monkeypatch.setenv("SCALESTUDY_SECRET", SECRET)
-        rendezvous.join(place(rank, [1, 1]))
-    assert served == ["10.0.0.0", "10.0.0.0"]
-
-
-def test_a_node_that_knows_itself_by_the_loopback_alone_listens_on_the_way_to_the_others(monkeypatch):
-    pytest.importorskip("horovod.runner")
-    served = serving(monkeypatch)
-    monkeypatch.setattr(meeting, "addresses_of", lambda host: ["127.0.1.1"])
-    monkeypatch.setattr(meeting, "outward_addresses", lambda: ["10.0.0.6", "10.0.0.7"])
-    monkeypatch.setattr(meeting, "_sources", lambda host: iter(["10.0.0.7"]))
-    rendezvous.join(place(0, [1, 1]))
-    assert served == ["10.0.0.7"]
-    assert os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] == f"10.0.0.7:20000/{SECRET}"
 
 
 def test_without_a_secret_nobody_meets_and_no_child_of_a_worker_is_told_it():

@@ -109,7 +109,7 @@ def _meet(placement: Placement) -> None:
             "none",
             "Start the workers with scalestudy: their launcher or the run's folder holds it.",
         )
-    address = meeting_address(placement, ipv6=False)  # Horovod's client does not support IPv6
+    address = meeting_address(placement)
     interface = interface_of(placement, address)
     os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = advertise(address, port, secret)
     os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(port)
