@@ -26,7 +26,6 @@ from scalestudy.engines.keras.phases import flops_of
 from scalestudy.engines.torch.torch_engine import ENGINE
 from scalestudy.engines.torch.torch_layers import RunningStatistics, adapt_model, batch_norms
 from scalestudy.engines.torch.torch_optimizers import make_optimizer
-from scalestudy.engines.torch.torch_script import TorchScript
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks import cnn, torch_cnn, torch_unet, unet
@@ -516,15 +515,10 @@ def fresh() -> dict[str, Any]:
     with torch.no_grad():
         values = made.trainer.task.model.module[0](torch.tensor(rows))
     known = values.mean((0, 2, 3)), values.var((0, 2, 3), correction=0)
-    net = nn.BatchNorm1d(2)
-    for _ in range(10):
-        net(torch.ones(2, 2))
-    script: Any = TorchScript
     return {
         "workers": max(map(difference, *found)),
         "left": max(left),
         "known": max(map(difference, known, found[0])),
-        "initial": script.initial_statistics(None, nn.Sequential(net, nn.BatchNorm1d(2))),
     }
 
 

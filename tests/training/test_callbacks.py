@@ -4,7 +4,6 @@ import pytest
 
 from scalestudy.training import checkpoint
 from scalestudy.training.session import Session
-from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
 
@@ -118,12 +117,3 @@ def test_callbacks_read_the_mean_of_the_workers_statistics(with_callbacks):
     for seen, a, b in zip(reader.seen, first, second, strict=True):
         assert np.array_equal(a, b)
         assert np.array_equal(seen, a)
-
-
-def test_averages_that_no_optimizer_keeps_are_refused_with_what_to_do():
-    from scalestudy.engines.keras.keras_trainer import refuse_moving_averages
-
-    refuse_moving_averages([keras.callbacks.EarlyStopping()])
-    with pytest.raises(UserError, match="SwapEMAWeights") as caught:
-        refuse_moving_averages([keras.callbacks.EarlyStopping(), keras.callbacks.SwapEMAWeights()])
-    assert "on_train_end" in caught.value.action

@@ -108,7 +108,6 @@ def test_modules_are_evaluated_with_statistics_of_training_samples(answers):
     found = answers["fresh"]
     assert found["left"] == 0
     assert max(found["workers"], found["known"]) < ROUNDING
-    assert found["initial"] == pytest.approx(0.9**10)
 
 
 def test_optimizers_by_name_are_those_of_torch_optim_with_its_constants(answers):

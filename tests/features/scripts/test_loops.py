@@ -159,7 +159,7 @@ def recording(workers, seed=0):
 
 
 def left(digest="", **values):
-    return Left("here", values, 1000, 50.0, digest, 10, "gloo", None)
+    return Left("here", values, 1000, 50.0, digest, 10, "gloo")
 
 
 def measured(workers, seconds, seed=0):

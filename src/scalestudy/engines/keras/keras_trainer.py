@@ -23,7 +23,6 @@ from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.tasks.load import load_task
 from scalestudy.tasks.task import DataInfo, Task
 from scalestudy.tasks.task_trial import prove_savable
-from scalestudy.util.errors import UserError
 
 WATCHING = (
     keras.callbacks.EarlyStopping,
@@ -31,20 +30,6 @@ WATCHING = (
     keras.callbacks.ReduceLROnPlateau,
 )
 """Keras's callbacks that watch a metric."""
-
-
-def refuse_moving_averages(callbacks: Sequence[keras.callbacks.Callback]) -> None:
-    """Reject SwapEMAWeights, which requires an optimizer that keeps moving averages of the weights.
-
-    Raises:
-        UserError: If it is among `callbacks`.
-    """
-    if any(isinstance(callback, keras.callbacks.SwapEMAWeights) for callback in callbacks):
-        raise UserError(
-            "callbacks that need no moving averages of the optimizer, since the study makes it",
-            "SwapEMAWeights among the task's callbacks",
-            "Average the weights in a callback of your own, and set them in its on_train_end.",
-        )
 
 
 class KerasTrainer:
@@ -94,7 +79,6 @@ class KerasTrainer:
         self._plain: Task | None = None
         with scope or nullcontext():
             self.task = task = self._load()
-            refuse_moving_averages(task.callbacks)
             apart = adapt(task.model, seed=point.seed, sync_batch_norm=train.sync_batch_norm)
             others = list(extra())
             self._phases = phases_of(task, rates, point, make(task))

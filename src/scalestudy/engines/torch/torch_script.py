@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -238,18 +238,6 @@ class TorchScript:
             flat = parameter.detach().cpu().contiguous().flatten()
             words.update(flat.view(torch.uint8).numpy().tobytes())
         return words.hexdigest()
-
-    def initial_statistics(self, model: torch.nn.Module) -> float | None:
-        """Return the largest share of their initial values that a model's running statistics hold.
-
-        None without batch normalisation that has counted updates.
-        """
-        shares = []
-        layers: Iterator[Any] = model.modules()
-        for layer in layers:
-            if updates := int(getattr(layer, "num_batches_tracked", None) or 0):
-                shares.append((1 - layer.momentum if layer.momentum is not None else 0.0) ** updates)
-        return max(shares, default=None)
 
     def devices(self) -> list[str]:
         return [torch.cuda.get_device_name(self.device)] if self._gpu else ["cpu"]

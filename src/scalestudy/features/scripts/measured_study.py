@@ -235,7 +235,6 @@ class Left:
 
     Attributes:
         digest: Hash of the model's parameters, "" without a model.
-        initial_statistics: As in `Outcome`.
     """
 
     host: str
@@ -245,7 +244,6 @@ class Left:
     digest: str
     parameters: int | None
     communication: str | None
-    initial_statistics: float | None
 
 
 class Recording:
@@ -382,7 +380,6 @@ class Recording:
             best_epoch=best and best[1],
             parameters=left[0].parameters,
             weights_digest=left[0].digest,
-            initial_statistics=left[0].initial_statistics,
             by_script=True,
             oversubscribed=point.oversubscribed,
             peak_memory_bytes=[one.peak_memory for one in left],

@@ -243,7 +243,6 @@ class Workers:
             digest=session.digest(self._model) if self._model is not None else "",
             parameters=session.parameters(self._model) if self._model is not None else None,
             communication=self._communication,
-            initial_statistics=None if self._model is None else session.initial_statistics(self._model),
         )
         everyone = session.group.to_first(asdict(left))
         if self._recording and everyone is not None:
