@@ -48,9 +48,6 @@ def current() -> Working | None:
     return getattr(_local, "worker", None)
 
 
-_local = threading.local()  # TensorFlow traces each replica of a process in its own thread
-
-
 class Moments:
     """Sums over the values that reached each layer of batch normalisation, per channel, as float64 tensors.
 
