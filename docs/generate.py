@@ -207,15 +207,15 @@ def strategies() -> str:
             )
         lines += [
             "",
-            "| Strategy | Timed | `accumulate` | `compression` | `xla` |",
-            "|-|-|-|-|-|",
+            "| Strategy | Timed | `compression` | `xla` |",
+            "|-|-|-|-|",
         ]
         for row in engine.strategies:
             if row.stands_for:
                 continue
             compression = ", ".join(f"`{form}`" for form in row.compressions) or "–"
             cells = [
-                *("yes" if answer else "no" for answer in (row.timed, row.accumulates)),
+                "yes" if row.timed else "no",
                 compression,
                 "yes" if row.xla else "no",
             ]

@@ -1,6 +1,6 @@
 """Which points can run on a machine, and which of them have unusable times."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -8,7 +8,7 @@ from scalestudy.config.catalog import is_ours
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
 from scalestudy.plugins.engines import engine_traits
-from scalestudy.plugins.strategies import Traits, traits, working_names
+from scalestudy.plugins.strategies import traits, working_names
 from scalestudy.util.errors import UserError
 
 TF32_SINCE = (8, 0)
@@ -155,8 +155,6 @@ def _of_training(point: Point) -> Iterator[_Obstacle]:
 def _of_exchange(point: Point) -> Iterator[_Obstacle]:
     """Options that a strategy lacks, or that contradict each other. One worker exchanges nothing."""
     kind, train, wire = point.traits, point.train, point.launch.compression
-    if train.accumulate > 1 and not kind.accumulates:
-        yield _lacking(point, "train.accumulate", train.accumulate, lambda row: row.accumulates)
     if train.accumulate > 1 and train.sync_batch_norm:
         yield _contradiction(
             point, "train.accumulate", "train.sync_batch_norm", "normalises each micro-batch by itself"
@@ -164,20 +162,16 @@ def _of_exchange(point: Point) -> Iterator[_Obstacle]:
     if point.workers == 1:
         return
     if wire != "none" and wire not in kind.compressions:
-        yield _lacking(point, "launch.compression", wire, lambda row: wire in row.compressions)
+        names = [name for name in working_names() if wire in traits(name).compressions]
+        others = " or ".join(f'"{name}"' for name in names if traits(name).engine == point.engine)
+        yield (
+            f"a strategy that supports launch.compression = {wire}",
+            f"{point.implementation}, for point {point.name}",
+            f"Use {others}, or remove launch.compression." if others else "Remove launch.compression.",
+            ("launch.compression", "sweep.strategy"),
+        )
     if wire != "none" and train.precision == "float64":
         yield _contradiction(point, "launch.compression", "train.precision", "rounds gradients to 16 bits")
-
-
-def _lacking(point: Point, key: str, value: object, able: Callable[[Traits], bool]) -> _Obstacle:
-    names = [name for name in working_names() if (row := traits(name)).engine == point.engine and able(row)]
-    others = " or ".join(f'"{name}"' for name in names)
-    return (
-        f"a strategy that supports {key} = {value}",
-        f"{point.implementation}, for point {point.name}",
-        f"Use {others}, or remove {key}." if names else f"Remove {key}.",
-        (key, "sweep.strategy"),
-    )
 
 
 def _contradiction(point: Point, key: str, other: str, why: str) -> _Obstacle:

@@ -38,7 +38,6 @@ class Traits:
         summed_by: Library that moves gradients between workers, for people; "" if none does.
         xla: Whether XLA can compile a worker's computation.
         rendezvous: How its processes find each other; None for a single process.
-        accumulates: Whether its workers support micro-batches (`train.accumulate`).
         compressions: Values of `launch.compression` that it supports, besides "none".
         library: Package of the library that it needs besides the engine.
         engine: The engine that it belongs to.
@@ -61,7 +60,6 @@ class Traits:
     summed_by: str = ""
     xla: bool = True
     rendezvous: Rendezvous | None = None
-    accumulates: bool = False
     compressions: tuple[str, ...] = ()
     library: str | None = None
     most_workers: int | None = None

@@ -28,7 +28,6 @@ DDP = Traits(
     spans_nodes=True,
     plain=True,
     rendezvous=BY_STORE,
-    accumulates=True,
     compressions=("fp16", "bf16"),
     join=f"{GROUP}:join_ddp",
     aliases=("torch", "distributeddataparallel"),
@@ -45,7 +44,6 @@ TORCH_SINGLE = Traits(
     join=f"{GROUP}:join_single",
     mark=("#552200", STAR),
     xla=False,
-    accumulates=True,
 )
 TORCH_VIRTUAL = Traits(
     "torch-virtual",
@@ -55,7 +53,6 @@ TORCH_VIRTUAL = Traits(
     join=f"{GROUP}:join_virtual",
     mark=("#442255", X),
     xla=False,
-    accumulates=True,
 )
 
 
