@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 
 import pytest
@@ -153,19 +152,6 @@ def test_a_study_keeps_a_copy_of_its_sources_and_goes_on_where_it_was_moved(fold
     assert (copies / "blocks" / "inner" / "deep.py").read_text() == "x = 1\n"
     moved = folder.rename(folder.parent / "there")
     assert len(made(moved, 0).points()) == 1
-
-
-def test_a_folder_from_before_sources_were_recorded_is_read_and_not_added_to(folder, records):
-    results = made(folder)
-    finish(results, records)
-    file = results.path / "study.json"
-    record = json.loads(file.read_text())
-    for point in record["points"]:
-        del point["sources"]
-    file.write_text(json.dumps(record))
-    assert StudyFolder.open(results.path).points()[0].sources == {}
-    with pytest.raises(UserError, match=r"own\.py is not among the sources of its runs"):
-        made(folder)
 
 
 def test_a_copy_that_was_altered_is_found(folder, records):

@@ -148,9 +148,9 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture
-def report(tmp_path, monkeypatch):
-    """The report of three ranks; rank 2 stalls in one collective."""
+@pytest.mark.slow
+def test_a_collective_that_stalls_is_told_and_the_others_are_tried(tmp_path, monkeypatch):
+    """Rank 2 of three stalls in one collective."""
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(TensorFlowTraits, "trial_module", "stand_in")
@@ -163,11 +163,7 @@ def report(tmp_path, monkeypatch):
             for rank in range(SIZE)
         ]
         assert list(pool.map(lambda placement: run(folder, placement), ranks)) == [0] * SIZE
-    return read_report(folder)
-
-
-@pytest.mark.slow
-def test_a_collective_that_stalls_is_told_and_the_others_are_tried(report, tmp_path):
+    report = read_report(folder)
     (line,) = [line for line in report.lines if line.topic == "collectives" and line.status != "pass"]
     assert (line.status, line.where, line.seen) == ("fail", "localhost", "auto stalled at joining")
     assert statuses(report, "bandwidth") == ["pass"] * 2
