@@ -98,6 +98,7 @@ def test_what_goes_together_is_one_line():
         ({"drop": ["keras"]}, "Keras not installed"),
         ({"drop": ["tensorflow-cpu"]}, "TensorFlow not installed"),
         ({"drop": ["horovod"]}, "Horovod not installed"),
+        ({"libraries": ("mpi4py",)}, "mpi4py not installed"),
     ],
 )
 def test_what_is_missing_or_outside_its_range_fails_by_name_and_says_what_to_do(arguments, named):

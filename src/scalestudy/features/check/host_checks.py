@@ -151,6 +151,8 @@ def judge_versions(
     for library in engine.libraries:
         needed = library.name in libraries
         judge(library.label, versions.get(library.name), library.versions, library.mend, needed=needed)
+    for name in sorted(set(libraries) - {library.name for library in engine.libraries}):
+        judge(name, versions.get(name.replace("_", "-").lower()), "", f"Run `pip install {name}` there.")
     return [report_pass("versions", where, ", ".join(good)), *problems]
 
 
