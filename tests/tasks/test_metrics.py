@@ -256,7 +256,7 @@ def test_nothing_to_be_found_and_nothing_found_is_no_nan():
 
 
 def test_each_name_is_known_and_is_made_again_from_its_config():
-    assert list(NAMED) == list(METRICS)
+    assert NAMED.names() == list(METRICS)
     for name in METRICS:
         metric = named(name, SETS["masks of 4"])
         again = type(metric).from_config(metric.get_config())
