@@ -6,6 +6,7 @@ The names of folders give role and split, in any order: `images/` and `masks/`, 
 an image and its mask. Images and masks may also be in one folder (`a.png` with `a_mask.png`).
 """
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -78,6 +79,10 @@ def find_pairs(tree: Tree) -> Pairs | None:
         alike = {folder for folder in alike if folder != tree.root and "mask" not in folder.name.lower()}
         images = [Located(file, split) for file, split, _ in others if file.parent in alike]
     if images and masks:
+        splits = [{located.split for located in side} for side in (images, masks)]
+        if splits[0] != splits[1] and {""} in splits and all(len(of_side) == 1 for of_side in splits):
+            # One name alone mentions a split: train_images/ beside annotations/.
+            images, masks = ([located._replace(split="") for located in side] for side in (images, masks))
         shown = [tree.relative(side[-1].file).parent.as_posix() for side in (images, masks)]
         likewise = " (likewise other splits)" if len({image.split for image in images}) > 1 else ""
         return Pairs(images, masks, f"{shown[0]}/ and {shown[1]}/{likewise}")
@@ -141,7 +146,12 @@ Key = tuple[str, str, str]
 
 
 def _without_words(stem: str) -> str:
-    return strip_suffix(stem)[0].lower()
+    rest, word = strip_suffix(stem)
+    return _without_words(rest) if word else rest.lower()
+
+
+def _numbers(stem: str) -> str:
+    return "-".join(str(int(number)) for number in re.findall(r"\d+", stem))
 
 
 def _key(located: Located, rule: Rule) -> Key:
@@ -151,6 +161,7 @@ def _key(located: Located, rule: Rule) -> Key:
 _RULES: tuple[tuple[str, Rule], ...] = (
     ("by name", lambda stem: stem),
     ("by their names without capitals and words like image and mask", _without_words),
+    ("by the numbers in their names", _numbers),
 )
 
 
@@ -159,8 +170,8 @@ def match_masks(
 ) -> tuple[list[tuple[Located, Located]], str]:
     """Pair each image with its mask; return the pairs in the images' order, and the rule that was used.
 
-    Names are compared as they are, or without capitals and words such as "image" and "mask"; the rule with
-    more matches is used.
+    Names are compared as they are, without capitals and words such as "image" and "mask", or by their
+    numbers; the rule with most matches is used.
 
     Raises:
         UserError: If an image has no mask, a mask has no image (names up to 5), or a name occurs twice.
