@@ -181,7 +181,8 @@ def stage(part: Slice, device: torch.device, copying: Any = None) -> Slice:
     computing = torch.cuda.current_stream(device)
 
     def copied(array: Any) -> Any:
-        tensor = torch.from_numpy(array).to(device, non_blocking=True)
+        # Pinned, as by `pin_memory` of the DataLoader: a copy from pageable memory waits for the device.
+        tensor = torch.from_numpy(array).pin_memory().to(device, non_blocking=True)
         tensor.record_stream(computing)  # so that its memory is not reused before the computation is done
         return tensor
 
