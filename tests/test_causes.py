@@ -66,9 +66,9 @@ def test_run_status_and_report_say_the_same_of_a_rank_that_ended_first(tmp_path)
 
 @pytest.mark.parametrize("what", ["the run", "the study"])
 def test_what_is_removed_while_it_trains_keeps_no_other_point_from_running(tmp_path, what):
-    file = write(tmp_path, ["multiworker"], (2, 1))
+    file = write(tmp_path, ["multiworker"], (1, 2))  # a text by which two workers come first
     plan(tmp_path, {"multiworker-w2-s0": {"seconds": 300}})
-    process = start("run", file, "--order", "rows", cwd=tmp_path, module="stand_in")
+    process = start("run", file, cwd=tmp_path, module="stand_in")
     folder = tmp_path / "studies" / "study"
     run = folder / "points" / "multiworker-w2-s0" / "run-1"
     wait_for((run / "progress.json").exists, "a start", process)

@@ -109,7 +109,7 @@ def test_jobs_are_submitted_in_the_order_of_the_study(queued: Path) -> None:
     arranged = folder.order.arrange(folder.points())
     names = [name for name, _ in ear.jobs]
     assert names == [point.name for point in arranged]
-    assert [folder.runs(name)[0].point().turn for name in names] == [point.turn for point in arranged]
+    assert [folder.runs(name)[0].point().place for name in names] == [point.place for point in arranged]
 
 
 def test_what_is_interrupted_is_submitted_again_without_checking_everything_again(

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from data_settings import data_of
+from scalestudy.config.expand import RunOrder, expand
+from scalestudy.config.parse import load_study
 from scalestudy.engines.tensorflow import installation
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.study_status import study_status
@@ -24,17 +26,23 @@ def listing(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
+def arranged(study: Path) -> list[str]:
+    """Names of the study's points in the order of their runs."""
+    points = expand(load_study(study), gpus=0, cores=8)
+    return [point.name for point in RunOrder.drawn_from(study.read_text()).arrange(points)]
+
+
 def opened(study: Path) -> StudyFolder:
     return StudyFolder.open(study.parent / "studies" / "study")
 
 
 @pytest.mark.slow
 def test_a_study_runs_and_is_reported(call, study: Path, launcher) -> None:
-    code, text, _ = call("run", study, "--order", "rows")
+    code, text, _ = call("run", study)
     assert code == 0
-    assert launcher.ran == ["native-w1-s0", "native-w2-s0"]
-    assert "[1/2] native-w1-s0 done" in text
-    assert "[2/2] native-w2-s0 done" in text
+    assert sorted(launcher.ran) == ["native-w1-s0", "native-w2-s0"]
+    for number, name in enumerate(launcher.ran, start=1):
+        assert f"[{number}/2] {name} done" in text
     html = study.parent / "studies" / "study" / "report" / "report.html"
     assert html.exists()
     assert text.splitlines()[-1] == f"Page: {html}"
@@ -71,9 +79,7 @@ def test_runs_are_taken_in_the_blocks_that_a_dry_run_shows(call, study: Path, la
     ] * 2
     assert call("run", study, "--no-report")[0] == 0
     assert launcher.ran == [name for block in blocks for name in block]
-    assert [(point.turn.order, point.turn.place) for point in launcher.points] == [
-        ("blocks", place) for place in range(8)
-    ]
+    assert [point.place for point in launcher.points] == list(range(8))
 
 
 @pytest.mark.slow
@@ -93,29 +99,16 @@ def test_what_is_missing_failed_or_added_keeps_the_order_of_the_study(call, stud
     assert set(launcher.ran) == {point.name for point in folder.points()} - set(first) | set(failed)
 
 
-def test_the_order_that_a_study_was_last_given_is_kept(call, study: Path, launcher) -> None:
-    study.write_text(BLOCKS)
-    launcher.fail = {"native-w1-s0", "native-w2-s1"}
-    call("run", study, "--no-report", "--order", "rows")
-    folder = opened(study)
-    assert launcher.ran == [point.name for point in folder.points()]
-    launcher.points = []
-    call("run", study, "--no-report")
-    assert [(point.name, point.turn.order) for point in launcher.points] == [
-        ("native-w1-s0", "rows"),
-        ("native-w2-s1", "rows"),
-    ]
-
-
 def test_an_interrupted_study_says_how_to_resume(call, study: Path, launcher) -> None:
-    launcher.interrupt = "native-w2-s0"
-    code, text, errors = call("run", study, "--out", study.parent / "elsewhere", "--order", "rows")
+    first, second = arranged(study)
+    launcher.interrupt = second
+    code, text, errors = call("run", study, "--out", study.parent / "elsewhere")
     assert code == 130
-    assert "native-w2-s0 failed, interrupted by the user" in text
+    assert f"{second} failed, interrupted by the user" in text
     assert f"scalestudy run {study} --out {study.parent / 'elsewhere'}" in errors
     assert study_status(StudyFolder.open(study.parent / "elsewhere")).states == {
-        "native-w1-s0": "done",
-        "native-w2-s0": "failed",
+        first: "done",
+        second: "failed",
     }
 
 
@@ -340,9 +333,9 @@ def test_what_was_taken_before_a_refusal_is_told(call, queued: Path, slurm) -> N
     refuses = 'echo "sbatch: error: QOSMaxSubmitJobPerUserLimit" >&2; exit 1'
     slurm(sbatch=f'[ -e "$0.1" ] && {{ {refuses}; }}; touch "$0.1"; echo 7')
     prepare(call, queued)
-    code, text, errors = call("submit", queued, "--order", "rows")
+    code, text, errors = call("submit", queued)
     assert code == 2
-    assert "Submitted native-w1-s0 as job 7" in text
+    assert f"Submitted {arranged(queued)[0]} as job 7" in text
     assert "1 of 2 points were submitted" in errors and "QOSMaxSubmitJobPerUserLimit" in errors
 
 
@@ -366,14 +359,14 @@ def test_a_dry_run_needs_no_queue_and_writes_nothing(call, queued: Path, queue, 
 def test_a_dry_run_prints_one_script_and_a_line_for_each_further_point(call, queued: Path) -> None:
     prepare(call, queued)
     queued.write_text(queued.read_text().replace("seed = 0", "seed = [0, 1, 2, 3]"))
-    text = call("submit", queued, "--dry-run", "--order", "rows")[1]
+    text = call("submit", queued, "--dry-run")[1]
     assert text.count("#!/usr/bin/env bash") == 1
     commands = [line for line in text.splitlines() if line.startswith("sbatch ")]
-    assert [line.split()[2].rpartition("/")[2] for line in commands] == [
+    assert sorted(line.split()[2].rpartition("/")[2] for line in commands) == [
         f"native-w{workers}-s{seed}.sh" for workers in (1, 2) for seed in range(4)
     ]
-    for line in commands[1:]:  # only the rows of two workers ask for something else
-        assert ("--cpus-per-task=2" in line) == ("-w2-" in line), line
+    for line in commands[1:]:  # only rows with other workers than the first ask for something else
+        assert ("--cpus-per-task=" in line) == (("-w2-" in line) != ("-w2-" in commands[0])), line
         assert "--nodes" not in line
 
 

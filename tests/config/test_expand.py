@@ -301,8 +301,7 @@ def test_a_block_is_one_seed_and_holds_every_row_once(order_seed: int, workers: 
     assert [seed for seed, _ in blocks] == seeds
     rows = {row(point) for point in given_points}
     assert all(len(block) == len(rows) and {row(point) for point in block} == rows for _, block in blocks)
-    assert [point.turn.place for point in result] == list(range(len(result)))
-    assert {point.turn.order for point in result} == {"blocks"}
+    assert [point.place for point in result] == list(range(len(result)))
 
 
 @settings(max_examples=20, deadline=None)
@@ -334,14 +333,7 @@ def test_any_row_comes_first_equally_often():
     assert all(abs(count - 250) < 60 for count in counts)  # 4.4 standard deviations of a fair draw
 
 
-def test_rows_are_the_order_in_which_points_are_listed():
-    given_points = swept_points([1, 2], [3, 1])
-    result = RunOrder(by="rows", seed=7).arrange(given_points)
-    assert names(result) == names(given_points)
-    assert [(point.turn.order, point.turn.place) for point in result[:2]] == [("rows", 0), ("rows", 1)]
-
-
-def test_a_turn_makes_no_other_point():
+def test_a_place_makes_no_other_point():
     plain = swept_points([2], [0])[0]
     turned = RunOrder().arrange([plain])[0]
     assert turned.same_as(plain)

@@ -124,12 +124,12 @@ def test_generated_parts_hold_what_the_code_knows(pages: dict[Path, Page], site:
     from scalestudy.plugins.strategies import REGISTRY
 
     keys = {f"{section}.{key}" for section, model in SECTIONS.items() for key in model.model_fields}
-    assert keys | {f"sweep.{key}" for key in SWEEP_KEYS if key != "engine"} <= _anchors(pages, "study-file")
+    assert keys | {f"sweep.{key}" for key in SWEEP_KEYS} <= _anchors(pages, "study-file")
     assert {f"site.{key}" for key in Site.model_fields} - {"site.name"} <= _anchors(pages, "site-profile")
     table = (site / "reference" / "strategies.html").read_text("utf-8")
     assert [name for name in REGISTRY.built_in() if f"<code>{name}</code>" not in table] == []
     assert {"scalestudy-run", "scalestudy-model-predict"} <= _anchors(pages, "command-line")
-    assert {"scalestudy.run", "scalestudy.Workers.fit"} <= _anchors(pages, "python")
+    assert {"scalestudy.run", "scalestudy.Workers.epochs"} <= _anchors(pages, "python")
     assert not [file for file in pages if re.search("<!-- generated", file.read_text("utf-8"))]
 
 

@@ -35,7 +35,7 @@ def desk(prepared, request):
 def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(desk) -> None:
     here = desk()
     here.study(workers=(1, 2), seed=(0, 1, 2))
-    text = here("submit", "--order", "rows")
+    text = here("submit")
     assert text.count("Submitted native-w") == 6 and "scalestudy status results --live" in text
     assert "Nothing was submitted" in here("submit")
     text = here("status", "--live")

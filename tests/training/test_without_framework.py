@@ -51,7 +51,7 @@ def point_of(data, **train) -> Point:
         "steps_per_call": 2,
         **train,
     }
-    point = made_point(train=settings, data={"source": "rows.npz"}, turn={"order": "blocks", "place": 4})
+    point = made_point(train=settings, data={"source": "rows.npz"}, place=4)
     return point.with_files(str(prepared.path), str(split.path))
 
 
@@ -93,7 +93,7 @@ def test_a_run_is_trained_left_and_ended_where_no_framework_can_be_imported(data
     assert (one.restarts, other.restarts) == (0, 1)
     assert one.weights_digest == other.weights_digest
     for result in (one, other):
-        assert (result.order, result.place, result.hosts) == ("blocks", 4, [socket.gethostname()])
+        assert (result.place, result.hosts) == (4, [socket.gethostname()])
     assert one.began < other.began
     for result in (one, other):  # the second ran in two processes, whose use is summed
         (process,), (node,) = result.processes, result.nodes

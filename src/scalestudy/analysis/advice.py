@@ -54,11 +54,6 @@ def advise(
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
     """
     questions = tuple(_open_questions(rows, planned, decision))
-    if any(run.result.order == "rows" for runs in measures.groups.values() for run in runs):
-        questions += (
-            "Runs were taken row by row, so slow drift of the machine looks like a difference between rows,"
-            " and no interval shows it. Run in blocks: --order blocks.",
-        )
     choice = next((row for row in rows if row.key == decision.choice), None)
     general = _failures(rows)
     if choice is None:

@@ -263,7 +263,6 @@ RUN_FIELDS = (
     "oversubscribed",
     "began",
     "finished",
-    "order",
     "place",
     "hosts",
 )

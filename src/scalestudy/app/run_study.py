@@ -115,9 +115,6 @@ def _expected_time(plan: Survey, names: set[str]) -> str:
 
 
 def _in_words(order: RunOrder, points: Iterable[Point]) -> Iterator[str]:
-    if order.by == "rows":
-        yield "They run in the order of this list: all seeds of one row after another."
-        return
     yield f"They run in blocks of one seed, rows shuffled (order seed {order.seed}):"
     for seed, block in groupby(points, key=lambda point: point.seed):
         yield f"  seed {seed}: {', '.join(point.name for point in block)}"

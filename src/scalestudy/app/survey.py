@@ -172,7 +172,5 @@ def survey(
     refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)
     order = existing.order if existing else RunOrder.drawn_from(request.text)
-    if options.order is not None:
-        order = order.model_copy(update={"by": options.order})
     overview = study_status(existing, must=must and launcher.detached) if existing else Overview([])
     return Survey(request, study, launcher, options, points, order, existing, overview.over(points), kind)

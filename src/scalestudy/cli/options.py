@@ -37,14 +37,6 @@ StudyFile = Annotated[Path, argument("Study file.")]
 ResultsOption = Annotated[
     Path | None, option("Results folder.", "DIR", "studies/NAME beside the study file", name="--out")
 ]
-OrderOption = Annotated[
-    Literal["blocks", "rows"] | None,
-    option(
-        "Order of the runs: all rows, shuffled, for one seed after another (blocks), or all "
-        "seeds for one row after another (rows).",
-        default="that of the study, else blocks",
-    ),
-]
 AtMostOption = Annotated[int | None, option("Maximum number of jobs of the study in the queue.", "K", min=1)]
 ReportOption = Annotated[bool, option("Write the report at the end.")]
 AnswerOption = Annotated[Literal["table", "json"], option("Output format.", name="--format")]

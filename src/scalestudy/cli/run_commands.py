@@ -12,7 +12,6 @@ from scalestudy.cli.options import (
     AtMostOption,
     DeviceOption,
     DryRunOption,
-    OrderOption,
     ReportOption,
     ResultsOption,
     StudyFile,
@@ -48,7 +47,6 @@ def run(
     study: StudyFile = Path("study.toml"),
     folder: ResultsOption = None,
     dry_run: DryRunOption = False,
-    order: OrderOption = None,
     at_most: AtMostOption = None,
     repeat: Annotated[
         bool, option("Also repeat runs on whose cores other programs computed.", name="--repeat-disturbed")
@@ -73,7 +71,7 @@ def run(
     from scalestudy.launch.launcher import Options
 
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
-    options = Options(order=order, at_most=at_most, repeat=repeat)
+    options = Options(at_most=at_most, repeat=repeat)
     request, limits = request_of(study, folder), None
     if until:
         limits = Limits(seconds_given(budget, "--budget"))
@@ -131,7 +129,6 @@ def submit(
     study: StudyFile = Path("study.toml"),
     folder: ResultsOption = None,
     dry_run: DryRunOption = False,
-    order: OrderOption = None,
     at_most: AtMostOption = None,
     resubmit: Annotated[int, option("How often a failed point may be submitted again.", "N", min=0)] = 3,
 ) -> None:
@@ -158,7 +155,6 @@ def submit(
             f"Set on = {names} under [launch], or run it on this machine: scalestudy run {study}",
         )
     options = Options(
-        order=order,
         at_most=at_most,
         resubmissions=resubmit,
     )

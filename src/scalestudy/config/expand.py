@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from scalestudy.config.feasible import Machine, oversubscription, refuse_impossible
 from scalestudy.config.file import FEWER, MOST_POINTS, Study
-from scalestudy.config.point import Point, Turn
-from scalestudy.config.settings import DataSettings, Order, StoredSettings, TrainSettings
+from scalestudy.config.point import Point
+from scalestudy.config.settings import DataSettings, StoredSettings, TrainSettings
 from scalestudy.config.task_sources import digests, source_files
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import Traits, traits
@@ -20,14 +20,13 @@ from scalestudy.util.errors import UserError
 
 
 class RunOrder(StoredSettings):
-    """Randomised blocks, one for each seed and split, or row by row; stored with the study.
+    """Randomised blocks, one for each seed and split; stored with the study.
 
     A block contains every row once, so that slow drift of a machine affects all rows equally and can be
     separated from their differences (Montgomery, Design and Analysis of Experiments, randomised complete
     block design).
     """
 
-    by: Order = "blocks"
     seed: int = 0
     """Seed of the permutations of blocks; drawn once for a study."""
 
@@ -37,20 +36,16 @@ class RunOrder(StoredSettings):
         return cls(seed=int(hashlib.sha256(study_text.encode()).hexdigest()[:8], 16))
 
     def arrange(self, points: Sequence[Point]) -> list[Point]:
-        """Return the study's points, given row by row, in the order of their runs, each with its turn.
+        """Return the study's points, given row by row, in the order of their runs, each with its place.
 
         Blocks come in the order in which their seeds and splits first occur. Inside a block, points are
         sorted by a digest of the order's seed and their name, so that adding seeds, workers or other values
         never changes the relative order of two points.
         """
-        if self.by == "blocks":
-            names = dict.fromkeys(point.block for point in points)
-            blocks = {name: place for place, name in enumerate(names)}
-            points = sorted(points, key=lambda point: (blocks[point.block], self._digest(point)))
-        return [
-            point.model_copy(update={"turn": Turn(order=self.by, place=place)})
-            for place, point in enumerate(points)
-        ]
+        names = dict.fromkeys(point.block for point in points)
+        blocks = {name: place for place, name in enumerate(names)}
+        points = sorted(points, key=lambda point: (blocks[point.block], self._digest(point)))
+        return [point.model_copy(update={"place": place}) for place, point in enumerate(points)]
 
     def _digest(self, point: Point) -> bytes:
         return hashlib.sha256(f"{self.seed} {point.name}".encode()).digest()

@@ -10,7 +10,6 @@ from pydantic import Field
 from scalestudy.config.settings import (
     EngineName,
     Implementation,
-    Order,
     ResolvedData,
     ResolvedLaunch,
     ResolvedTrain,
@@ -66,14 +65,6 @@ class PointFiles(StoredSettings):
     """`train.class_weights` as numbers, one for each class; "balanced" is computed from the split."""
 
 
-class Turn(StoredSettings):
-    """When a run is taken among those of its study."""
-
-    order: Order
-    place: int
-    """Counted from 0 among the study's points when the run was started."""
-
-
 class Point(StoredSettings):
     """One combination of a study's swept values; stored as `point.json` in each of its run folders."""
 
@@ -103,8 +94,9 @@ class Point(StoredSettings):
     """Why it is run, if the findings of earlier runs asked for it."""
     files: PointFiles | None = None
     """Set when the run is started; None for a planned point."""
-    turn: Turn | None = None
-    """Set with `files`."""
+    place: int | None = None
+    """Place of its run in the order of the study, from 0, among the points when it was started; set with
+    `files`."""
 
     @property
     def implementation(self) -> str:
@@ -143,7 +135,7 @@ class Point(StoredSettings):
 
     def identity(self) -> dict[str, Any]:
         """The settings that determine its results, as JSON values: equal settings compute the same."""
-        outside = {"name", "study", "schema_version", "swept", "also", "terms", "why", "files", "turn"}
+        outside = {"name", "study", "schema_version", "swept", "also", "terms", "why", "files", "place"}
         values = self.model_dump(mode="json", exclude=outside)
         del values["data"]["cache"]  # does not affect results
         return values

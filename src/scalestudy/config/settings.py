@@ -58,8 +58,6 @@ Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy of a point."""
 Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work; "native" is not, since it stands for one of several."""
-Order = Literal["blocks", "rows"]
-"""Order of runs: a block of all rows for each seed, or all seeds of a row before the next row."""
 Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw"]
 # Far beyond any real training, and small enough to prevent overflow and endless counting.
 Rate = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]

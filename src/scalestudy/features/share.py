@@ -31,7 +31,7 @@ RESULT = (
     *("best_quality", "best_epoch", "parameters", "precision"),
     *("input_scaling", "deterministic", "oversubscribed", "peak_memory_bytes"),
     *("cpu_percent", "gpu_percent", "gpus", "processes", "nodes", "usage_of", "flops_per_sample"),
-    *("began", "finished", "by_script", "order", "place"),
+    *("began", "finished", "by_script", "place"),
 )
 """Fields of a result that hold numbers, or words from our own lists."""
 RANK = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
-from scalestudy.config.settings import LAUNCHERS, Order
+from scalestudy.config.settings import LAUNCHERS
 from scalestudy.store.records import Failure, JobRecord, Progress, Result
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import UNSUCCESSFUL, State
@@ -136,7 +136,6 @@ class Options:
 
     Attributes:
         base: Folder to which relative paths in the study refer.
-        order: Order of runs; None for the study's.
         at_most: Maximum number of jobs in the queue at once; None for no limit.
         feeds: Whether the caller submits the remaining points later, so that no note about them is needed.
         resubmissions: How often a point may be submitted again.
@@ -144,7 +143,6 @@ class Options:
     """
 
     base: Path = Path()
-    order: Order | None = None
     at_most: int | None = None
     feeds: bool = False
     resubmissions: int = 3

@@ -47,10 +47,6 @@ _COST = (
     " efficiency is the cost of the cheapest one-worker row whose quality is as good as that of the best,"
     " divided by the cost of the row. Scaling efficiency compares a strategy with its own one worker."
 )
-_ORDERS = {
-    "blocks": '"blocks" (each seed a block of all rows, shuffled)',
-    "rows": '"rows" (all seeds of one row after another: drift looks like a difference between rows)',
-}
 _PRECISIONS = {
     "float32": "float32 (IEEE's on every device)",
     "tf32": "tf32 (float32, with the factors of GPUs' matrix products and convolutions rounded to 10 bits)",
@@ -153,11 +149,9 @@ def _taken(findings: Findings) -> Iterator[str]:
         return
     when = " to ".join(sorted({dates[0], dates[-1]}))
     hosts = sorted({host for result in results for host in result.hosts})
-    orders = sorted({result.order for result in results if result.order})
     more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
     where = f" on {', '.join(hosts[:MOST_HOSTS])}{more}" if hosts else ""
-    how = f", in the order {' / '.join(map(_ORDERS.__getitem__, orders))}" if orders else ""
-    yield f"Runs finished on {when}{where}{how}."
+    yield f"Runs finished on {when}{where}."
 
 
 def _arithmetic(findings: Findings) -> Iterator[str]:

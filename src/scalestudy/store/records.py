@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from scalestudy.config.objectives import Better
-from scalestudy.config.settings import Order
 
 Count = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -413,10 +412,8 @@ class Outcome(Record):
     """Date and time in ISO 8601, UTC."""
     by_script: bool = False
     """Whether a user's script trained and evaluated: it counted its samples and reported its quality."""
-    order: Order | None = None
-    """Order in which the study's runs were taken."""
     place: Count | None = None
-    """Place of the run in that order, from 0, among the study's points when the run was started."""
+    """Place of the run in the order of the study, from 0, among its points when the run was started."""
     hosts: list[str] = Field(default_factory=list)
     """Names of the nodes that it ran on, sorted; for a resumed run, of all its processes."""
     timing: Timing | None = None

@@ -233,8 +233,7 @@ def result_of(
         flops_per_sample=flops.per_sample,
         flops_uncounted=list(flops.uncounted),
         began=session.began,
-        order=point.turn and point.turn.order,
-        place=point.turn and point.turn.place,
+        place=point.place,
         hosts=sorted(session.hosts),
         finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )

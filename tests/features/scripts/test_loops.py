@@ -12,7 +12,6 @@ import pytest
 from scalestudy.analysis.findings import read_study
 from scalestudy.cli.options import worker_counts
 from scalestudy.cluster.placement import Placement
-from scalestudy.config.point import Turn
 from scalestudy.config.settings import ResolvedLaunch
 from scalestudy.features.scripts import script_process
 from scalestudy.features.scripts.join import (
@@ -119,7 +118,7 @@ def test_a_sweep_is_every_number_of_workers_under_every_seed_one_seed_after_anot
     found = [script.point for script in sweep_of(file, (), [1, 2], range(2), **given)]
     assert [point.seed for point in found] == [0, 0, 1, 1]
     assert {(point.workers, point.seed) for point in found} == {(1, 0), (2, 0), (1, 1), (2, 1)}
-    assert [point.turn.place for point in found] == [0, 1, 2, 3]
+    assert [point.place for point in found] == [0, 1, 2, 3]
 
 
 def test_a_script_that_would_not_be_measured_is_named_and_seeds_that_do_not_differ_stop_it(file, monkeypatch):
@@ -208,14 +207,13 @@ def test_an_epoch_has_the_mean_loss_and_the_quality_of_all_workers(file):
 def test_a_run_keeps_what_its_launcher_knew_of_it(file, monkeypatch):
     (script,) = sweep_of(file, (), [2], [0], launch={"device": "cpu"})
     planned = script.point.on(oversubscribed="2 workers on 1 core")
-    planned = planned.model_copy(update={"turn": Turn(order="blocks", place=3)})
+    planned = planned.model_copy(update={"place": 3})
     write_point(file.parent / "point.json", planned)
     monkeypatch.setenv(FOLDER, str(file.parent))
     run = measured(2, 0.5)
     for record in (run.result(), run.point()):
         assert record.oversubscribed == "2 workers on 1 core"
-    assert (run.result().order, run.result().place) == ("blocks", 3)
-    assert run.point().turn == planned.turn
+    assert (run.result().place, run.point().place) == (3, 3)
     assert StudyFolder.open("studies/train").points()[0].oversubscribed
 
 

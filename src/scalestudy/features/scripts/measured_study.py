@@ -142,7 +142,7 @@ def run_of(folder: StudyFolder, point: Point, launched: str | None) -> RunFolder
         planned = read_record(place / "point.json", Point).record
         if planned:
             point = point.on(oversubscribed=planned.oversubscribed)
-            point = point.model_copy(update={"turn": planned.turn})
+            point = point.model_copy(update={"place": planned.place})
     run = folder.new_run(point)
     if launched:
         (place / "run").write_text(str(run.path.absolute()))
@@ -385,8 +385,7 @@ class Recording:
             peak_memory_bytes=[one.peak_memory for one in left],
             cpu_percent=[one.cpu_percent for one in left],
             began=self._clock.started,
-            order=point.turn and point.turn.order,
-            place=point.turn and point.turn.place,
+            place=point.place,
             hosts=sorted({one.host for one in left}),
             finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         )
