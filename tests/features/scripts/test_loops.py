@@ -109,7 +109,6 @@ def test_it_is_started_with_the_runs_gpus_and_nothing_of_its_framework_is_decide
     instances = {"CUDA_VISIBLE_DEVICES": "MIG-a,MIG-b"}
     for command in commands(on_gpus, RunFolder(tmp_path), 20_000, [0, 1], instances):
         assert command.environment["CUDA_VISIBLE_DEVICES"] == "MIG-a,MIG-b"  # each uses cuda:LOCAL_RANK
-        assert command.environment["NCCL_MULTI_RANK_GPU_ENABLE"] == "1"
 
 
 @with_torch
