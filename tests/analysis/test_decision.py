@@ -119,17 +119,6 @@ def test_start_up_is_paid_for_and_long_trainings_are_told_apart():
     assert decide(series("native", NATIVE)).lasting is None
 
 
-def test_trainings_too_uncertain_once_start_up_is_left_out_are_named():
-    runs = [
-        synthetic.changed(run, wall_seconds=1e6 + 1e3 * run.result.seed)
-        for workers, throughputs in {1: (90, 110), 2: (110, 240)}.items()
-        for run in wild("native", workers, throughputs)
-    ]
-    found = decide(runs)
-    assert (found.price.basis, chosen(found)) == ("wall", ("native", 1))
-    assert (found.lasting, found.lasting_uncertain) == (None, key_of("native", 1, {}))
-
-
 def timed(strategy, workers, seconds, *, per_node=1, quality=0.95, seed=0, **options):
     """A run of that many seconds from start to result, with `per_node` workers on each node."""
     run = synthetic.run(strategy, workers, seed, quality=quality, training_seconds=seconds, **options)

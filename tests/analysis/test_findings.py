@@ -33,11 +33,6 @@ def test_a_run_counts_for_every_point_with_the_same_training(tmp_path):
     assert one.result.quality == other.result.quality
 
 
-def test_a_folder_without_results_is_read_too(tmp_path):
-    findings = read_study(synthetic.write(tmp_path / "study", "made", [], synthetic.unfinished()))
-    assert (findings.rows, findings.advice.choice) == ((), None)
-
-
 @pytest.mark.parametrize("killed", [True, False])
 def test_a_run_that_was_killed_with_its_launcher_or_whose_failure_is_damaged_has_failed(tmp_path, killed):
     folder = synthetic.write(tmp_path / "study", "made", [], synthetic.unfinished())

@@ -39,6 +39,9 @@ def test_a_study_gives_frames_figures_and_advice_and_prints_nothing(
     assert result.folder == study.parent / "studies" / "study"
     assert (result.folder / "report" / "report.html").exists()
     assert "4 of 4 points done" in repr(result)
+    opened = scalestudy.open(result.folder)
+    assert opened.runs.height == 4
+    assert opened.report() == result.folder / "report" / "report.html"
     assert capfd.readouterr() == ("", "")
 
 
@@ -62,15 +65,6 @@ def test_what_is_wrong_in_the_file_is_raised_as_it_is(study: Path, launcher) -> 
         scalestudy.run(study)
     with pytest.raises(UserError, match=r"no study\.json"):
         scalestudy.open(study.parent)
-
-
-@pytest.mark.slow
-def test_a_study_is_opened_as_it_stands_and_reported(study: Path, launcher) -> None:
-    scalestudy.run(study, report=False)
-    result = scalestudy.open(study.parent / "studies" / "study")
-    assert result.runs.height == 4
-    assert result.report() == result.folder / "report" / "report.html"
-    assert result.report().exists()
 
 
 def test_a_listener_hears_every_point_begin_and_end(study: Path, launcher) -> None:

@@ -164,13 +164,6 @@ def test_rows_that_learned_nothing_share_a_footnote_and_their_costs_have_nothing
     assert UNTIMED not in made.footnotes
 
 
-def test_a_figure_without_a_front_has_no_layer_of_it():
-    (figure,) = time_and_cost(analyse("made", at_chance()))
-    (sound,) = time_and_cost(analyse("made", synthetic.seeded((1, 2, 4))))
-    assert [len(each.spec["layer"]) for each in (figure, sound)] == [2, 6]
-    assert "strokeDash" not in str(figure.spec["layer"]) and "strokeDash" in str(sound.spec["layer"])
-
-
 def test_a_row_that_is_passed_over_since_it_seems_worse_says_so_in_its_cell():
     findings = published_findings()
     decision, made = findings.advice.decision, results_table(findings)

@@ -201,16 +201,12 @@ def _passed_over(row: PassedOver, decision: Decision) -> str:
 
 
 def _lasting(decision: Decision) -> str:
-    short = (
+    if decision.lasting is None:
+        return ""
+    return (
         "These trainings are short, so start-up, compilation and evaluation decide. For long trainings, where"
-        " they hardly count,"
+        f" they hardly count, the same rule chooses {decision.lasting.label}."
     )
-    if decision.lasting:
-        return f"{short} the same rule chooses {decision.lasting.label}."
-    if decision.lasting_uncertain:
-        cheapest = decision.lasting_uncertain.label
-        return f"{short} these runs are too uncertain to choose: {cheapest} is the cheapest."
-    return ""
 
 
 def _failures(rows: Sequence[Row]) -> list[str]:

@@ -118,7 +118,6 @@ class Decision:
         rivals: Rows with as many workers that may be as fast as the choice.
         lasting: The choice for trainings so long that start-up and evaluation do not matter, if it is another
             row.
-        lasting_uncertain: Cheapest row of such trainings, if the runs are too uncertain to choose one.
     """
 
     kind: Kind
@@ -131,7 +130,6 @@ class Decision:
     passed_over: tuple[PassedOver, ...] = ()
     rivals: tuple[Key, ...] = ()
     lasting: Key | None = None
-    lasting_uncertain: Key | None = None
     no_single: str = ""
     failures: Mapping[Key, Failures] = field(default_factory=dict)
     sound: frozenset[Key] = frozenset()
@@ -235,10 +233,8 @@ def decide(
     decided = decision(basis)
     if basis != "wall" or decided.choice is None:
         return decided
-    long = decision("training")
-    if long.kind == "uncertain":
-        return replace(decided, lasting_uncertain=long.reference)
-    return replace(decided, lasting=long.choice if long.choice != decided.choice else None)
+    long = decision("training").choice
+    return replace(decided, lasting=long if long != decided.choice else None)
 
 
 def _stricter_verdicts(

@@ -64,7 +64,6 @@ TaskOption = Annotated[
         default="a small U-Net",
     ),
 ]
-StrategyOption = Annotated[str, option("Strategy: native (the framework's own), horovod, virtual, …")]
 DeviceOption = Annotated[
     str, option("Device of the workers; auto uses GPUs if there are any.", "auto|cpu|gpu")
 ]

@@ -144,27 +144,18 @@ def bug_of(error: Exception) -> Bug:
     )
 
 
-def _written(text: str) -> Path | None:
-    """Write the traceback to a new file readable only by the user; in the log folder or a temporary one."""
-    import contextlib
-    import os
+def _written(text: str) -> str | None:
+    """Write the traceback to a new temporary file, readable only by the user; None if that is impossible."""
     import platform
     import sys
     import tempfile
-    import time
     from importlib.metadata import version
 
-    import platformdirs
-
     head = f"scalestudy {version('scalestudy')}, Python {platform.python_version()}, {platform.platform()}\n"
-    text = f"{head}command: {sys.argv!r}\n{text}"
-    for logs in (platformdirs.user_log_dir("scalestudy", appauthor=False), ""):
-        with contextlib.suppress(OSError, RuntimeError):
-            if logs:
-                os.makedirs(logs, mode=0o700, exist_ok=True)
-            folder = logs or tempfile.mkdtemp(prefix="scalestudy-")
-            handle, name = tempfile.mkstemp(".txt", f"bug-{time.strftime('%Y%m%d-%H%M%S')}-", folder)
-            with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-            return Path(name)
-    return None
+    try:
+        handle, name = tempfile.mkstemp(".txt", "scalestudy-bug-")
+        with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{head}command: {sys.argv!r}\n{text}")
+    except OSError:
+        return None
+    return name
