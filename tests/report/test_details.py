@@ -1,4 +1,4 @@
-"""Details of a page: key numbers, all metrics, samples, every run."""
+"""Details of a page: all metrics, samples, every run."""
 
 import pytest
 
@@ -9,7 +9,6 @@ from scalestudy.report.details import (
     all_metrics,
     every_run,
     gallery_blocks,
-    key_numbers,
 )
 from scalestudy.store.model_record import GalleryRecord, GallerySample
 
@@ -30,22 +29,6 @@ def findings():
 
 def names_of(table):
     return [heading.name for heading in table.headings[1:]]
-
-
-@pytest.mark.parametrize("counts", [(1, 2, 4), (2, 4, 8)])
-def test_the_key_numbers_are_those_of_the_advised_row_and_say_against_what(counts):
-    findings = analyse("made", synthetic.seeded(counts, ("horovod",)))
-    price, facts = findings.advice.decision.price, {name: fact for name, *fact in key_numbers(findings).facts}
-    assert facts["Advised workers"][0] == str(price.key.workers)
-    assert float(facts["Times as fast"][0]) == pytest.approx(price.speedup.value, abs=0.005)
-    assert float(facts["Cost efficiency"][0]) == pytest.approx(price.efficiency.value, abs=0.005)
-    reference = f"horovod on {counts[0]} worker{'s' * (counts[0] > 1)}"
-    assert facts["Times as fast"][1].endswith(f"against {reference}")
-    assert facts["Worker time per training"][1].endswith(f"with {reference}")
-
-
-def test_without_advice_there_are_runs_alone():
-    assert [name for name, *_ in key_numbers(analyse("made", [], synthetic.unfinished())).facts] == ["Runs"]
 
 
 def test_every_row_shows_the_means_of_its_metrics_and_not_those_of_classes(findings):

@@ -1,4 +1,4 @@
-"""Parts of a report's page: key numbers, and in folded sections all metrics, samples and every run."""
+"""Parts of a report's page in folded sections: all metrics, samples and every run."""
 
 from base64 import b64decode
 from collections import Counter
@@ -17,14 +17,13 @@ from scalestudy.report.document import (
     Document,
     Folded,
     Heading,
-    KeyNumbers,
     Paragraph,
     Photo,
     Photos,
     Table,
     headings_of,
 )
-from scalestudy.report.number_format import number, span
+from scalestudy.report.number_format import number
 from scalestudy.store.model_record import GalleryRecord, GallerySample
 from scalestudy.util import units
 
@@ -33,43 +32,6 @@ MOST_CLASSES = 50
 COLOURS_OF_MASKS = (
     "Differences: orange is missed, blue is falsely found, pink is another class; grey is not counted."
 )
-
-
-def key_numbers(findings: Findings) -> KeyNumbers:
-    """Key numbers of the recommended row, and how many runs are done."""
-    choice, advice = findings.advice.choice, findings.advice
-    done = sum(point.state == "done" for point in findings.planned)
-    of = f"{done} of {len(findings.planned)} done" if findings.planned else ""
-    runs = ("Runs", str(len(findings.runs)), of)
-    if choice is None:
-        return KeyNumbers((runs,))
-    decision, price = advice.decision, advice.decision.price
-    assert price is not None
-    reference = decision.reference
-    against = f"against {reference.label}" if reference and reference != choice.key else ""
-    interval = span(price.speedup, 2) or ("" if price.speedup.value == 1 else "one run: no interval")
-    facts = [
-        ("Advised workers", str(choice.workers), f"with {choice.strategy}"),
-        ("Times as fast", number(price.speedup.value, 2), ", ".join(filter(None, (interval, against)))),
-        (
-            "Cost efficiency",
-            number(price.efficiency.value, 2),
-            f"at least {findings.criteria.target:g} requested",
-        ),
-        (
-            metric_label(choice.metric),
-            number(choice.quality.value, choice.digits),
-            decision.verdicts[choice.key].sentence,
-        ),
-    ]
-    if price.cost.value is not None:
-        first = (decision.prices or {}).get(reference) if reference else None
-        spent, compared = price.cost.value, (first and first.cost.value) or 0.0
-        remark = f"{units.cost(compared, beside=spent)} with {first.key.label}" if first and compared else ""
-        facts.append(
-            (f"{price.bill.capitalize()} time per training", units.cost(spent, beside=compared), remark)
-        )
-    return KeyNumbers((*facts, runs))
 
 
 def all_metrics(findings: Findings) -> list[Table]:

@@ -112,13 +112,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class KeyNumbers:
-    """Key numbers as (name, value, remark), shown only on a page."""
-
-    facts: tuple[tuple[str, str, str], ...]
-
-
-@dataclass(frozen=True)
 class Drawing:
     """A figure, or a function that makes it on demand, since a terminal shows none."""
 
@@ -180,7 +173,7 @@ class Section:
     """Style on a page: "advice", "open" or "figures"."""
 
 
-Block = Paragraph | Items | Table | KeyNumbers | Drawing | Photos | Code | Folded | Section
+Block = Paragraph | Items | Table | Drawing | Photos | Code | Folded | Section
 
 
 @dataclass(frozen=True)
@@ -208,7 +201,7 @@ def on_paper(blocks: Sequence[Block]) -> list[Block]:
     return [
         block
         for block in blocks
-        if not isinstance(block, KeyNumbers | Photos) and not (isinstance(block, Folded) and block.page_only)
+        if not isinstance(block, Photos) and not (isinstance(block, Folded) and block.page_only)
     ]
 
 

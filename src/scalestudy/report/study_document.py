@@ -18,7 +18,7 @@ from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.config.point import REPEATS
 from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.as_terminal import console_of, laid_table, print_blocks, wrap
-from scalestudy.report.details import all_metrics, every_run, key_numbers, reasons, samples_of
+from scalestudy.report.details import all_metrics, every_run, reasons, samples_of
 from scalestudy.report.document import (
     Block,
     Document,
@@ -52,7 +52,7 @@ def report_document(findings: Findings, study_link: str = "..", *, drawn: bool =
     advice = findings.advice
     cost = [Paragraph(advice.cost)] if advice.cost else []
     decision: tuple[Block, ...] = (Paragraph(advice.headline), *cost, *_items(advice.sentences))
-    blocks: list[Block] = [Section("Decision", decision, style="advice"), key_numbers(findings)]
+    blocks: list[Block] = [Section("Decision", decision, style="advice")]
     shown = places(figures(findings)) if drawn else []
     if findings.rows:
         first = [drawing for drawing in shown if drawing.figure.name == DECISIVE]
