@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 
 import pytest
@@ -6,7 +5,7 @@ import pytest
 import synthetic
 from elsewhere import cassava, foreign
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.measures import measure, metric_of
+from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import Run, group_runs, key_of, whole_metrics
 from scalestudy.analysis.study_table import records
 
@@ -115,22 +114,11 @@ def test_a_difference_is_over_the_seeds_that_both_rows_have():
     assert change.half_width < 0.05
 
 
-def with_values(seed, **values):
-    run = synthetic.run(seed=seed)
-    return synthetic.Run(run.result.model_copy(update={"validation": values, "class_names": ["cat", "dog"]}))
-
-
-def test_metrics_are_means_over_runs_that_all_have_them_and_those_of_classes_are_left_out():
-    run = with_values(0, loss=0.1, iou=0.9, **{"iou_cat": 0.8, "iou_dog": 1.0})
+def test_metrics_of_classes_are_left_out_of_those_of_the_whole_set():
+    values = {"loss": 0.1, "iou": 0.9, "iou_cat": 0.8, "iou_dog": 1.0}
+    run = synthetic.changed(synthetic.run(), validation=values, class_names=["cat", "dog"])
     assert whole_metrics([run]) == ["loss", "iou"]
     assert whole_metrics([]) == []
-    runs = [with_values(seed, loss=value) for seed, value in enumerate((1.0, 3.0))]
-    mean = metric_of(runs, "loss")
-    assert mean.value == pytest.approx(2.0)
-    assert mean.low < 1.0 and mean.high > 3.0
-    assert metric_of(runs[:1], "loss").low is None
-    assert metric_of([with_values(0, loss=1.0), with_values(1)], "loss").value is None
-    assert metric_of([with_values(0, loss=math.nan)], "loss").value is None
 
 
 def rows(runs):

@@ -39,7 +39,7 @@ def test_a_study_has_the_figures_that_its_runs_can_fill_and_those_of_one_place_c
     chosen = choices(synthetic.published())
     assert chosen.keys() == EVERY
     assert chosen["speedup"] == ["of throughput", "of training time"]
-    assert chosen["quality"][0] == "IoU"
+    assert chosen["quality"] == ["IoU"]
     assert chosen["efficiency"] == ["Scaling efficiency", "Cost efficiency"]
     assert chosen["loss-by-epoch"] == ["against epochs", "against training time"]
     assert choices(synthetic.seeded((1,), seeds=1)).keys() == EVERY - {"speedup", "efficiency"}

@@ -8,7 +8,7 @@ and never of oversubscribed runs.
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isclose, isfinite
+from math import isclose
 from typing import Literal, TypeVar
 
 from scalestudy.analysis.divergence import FailedRun, failures
@@ -29,7 +29,7 @@ from scalestudy.analysis.statistics import (
     mean,
     quality_scale,
 )
-from scalestudy.config.objectives import Sense, known
+from scalestudy.config.objectives import Sense
 from scalestudy.plugins.strategies import is_timed, references
 from scalestudy.store.records import PROVING_STEPS, Timing
 
@@ -297,15 +297,6 @@ def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:
     if len(series) < 2 or key.on(1) in groups:
         return None
     return min(series, key=lambda row: row.workers)
-
-
-def metric_of(runs: Sequence[Run], name: str) -> Estimate:
-    """Mean of a metric over a row's runs, with an interval from their own spread; empty if a run lacks it."""
-    values = [run.result.validation.get(name) for run in runs]
-    finite = [value for value in values if value is not None and isfinite(value)]
-    if len(finite) < len(values) or not finite:
-        return NOTHING
-    return mean(finite, quality_scale(known(name).bounded, finite))
 
 
 def equal_updates(groups: Mapping[Key, Sequence[Run]]) -> dict[Key, Key]:

@@ -5,12 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.analysis.findings import Findings
-from scalestudy.analysis.measures import metric_of
 from scalestudy.analysis.quality import accepted_loss
-from scalestudy.analysis.runs import direction_label, metric_label, whole_metrics
+from scalestudy.analysis.runs import direction_label, metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
-from scalestudy.config.objectives import known
 from scalestudy.report import figure_data
 from scalestudy.report.figure import HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
 from scalestudy.report.figure_data import (
@@ -156,29 +154,14 @@ def _efficiency(
 
 
 def quality(findings: Findings) -> list[Figure]:
-    """Quality with its intervals, and the other metrics of the runs; none for a single row."""
-    if len(findings.rows) < 2:
-        return []
-    asked = findings.rows[0].metric
-    drawn = [_metric(findings, asked, "quality", lambda row: row.quality)]
-    for name in whole_metrics(findings.runs):
-        if name != asked:
-            drawn.append(_metric(findings, name, f"metric-{name}", _of_metric(findings, name)))
-    return [figure for figure in drawn if figure]
-
-
-def _of_metric(findings: Findings, name: str) -> Callable[[Row], Estimate]:
-    return lambda row: metric_of(findings.measures.groups[row.key], name)
-
-
-def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Estimate]) -> Figure | None:
+    """Quality with its intervals; none for a single row."""
     import altair as alt
 
-    records = figure_data.measured(findings, of)
-    if not records:
-        return None
-    sense = findings.rows[0].sense if name == "quality" else known(metric)
-    label, stated = metric_label(metric), all(run.foreign for run in findings.runs)
+    records = figure_data.measured(findings, lambda row: row.quality)
+    if len(findings.rows) < 2 or not records:
+        return []
+    sense = findings.rows[0].sense
+    label, stated = metric_label(findings.rows[0].metric), all(run.foreign for run in findings.runs)
     split = "" if stated else f" ({findings.runs[0].result.quality_split} set)"
     title = ", ".join(filter(None, (f"{label}{split}", direction_label(sense.better))))
     # A metric in [0, 1] with larger values is given in per cent.
@@ -202,9 +185,9 @@ def _metric(findings: Findings, metric: str, name: str, of: Callable[[Row], Esti
     several = len({record["workers"] for record in records}) > 1
     caption = f"{label} {'as stated in its files' if stated else 'of the saved model'}."
     caption += f" Level is good, {costs} means that {what} quality." if several else ""
-    shown = "Quality" if name == "quality" else f"{label[0].upper()}{label[1:]}"
     chart = _lines(findings, records, y, label)
-    return _figure(findings, name, shown, chart, f"{caption} {_bars(records)}{cut}", "quality", label)
+    caption += f" {_bars(records)}{cut}"
+    return [_figure(findings, "quality", "Quality", chart, caption, "quality", label)]
 
 
 def _figure(
