@@ -8,6 +8,7 @@ def test_classes_are_their_folders_in_order_and_what_lies_beside_is_told(tree, l
     assert labelled(root)["Dog/1.jpg"] == "Dog"
     assert labelled(root)["9/deep/1.png"] == "9"
     assert listed(root).classes == ["9", "10", "Dog", "cat"]
+    assert [sample.target for sample in listed(root).samples][:3] == ["9", "10", "Dog"]
     assert [each.names for each in listed(root).left_out] == [("notes.txt",)]
 
 

@@ -164,22 +164,15 @@ class Npz:
         return self._fit.mask(indices)
 
     def _class_names(self) -> list[str]:
-        labels = np.unique(np.concatenate(list(self._labels.values()))).tolist()
-        if labels != list(range(len(labels))):
-            raise UserError(
-                "classes numbered 0, 1, 2, ... without gaps",
-                f"{several(list(map(str, labels)), 8)} in the y arrays of {self._path}",
-                "Renumber them: numpy.unique(y, return_inverse=True)[1].",
-            )
-        known = set(self._labels["train"].tolist())
-        for split, values in self._labels.items():
-            if unknown := sorted(set(values.tolist()) - known):
+        count = len(np.unique(self._labels["train"]))
+        for split, labels in self._labels.items():
+            if len(strange := np.setdiff1d(labels, np.arange(count))):
                 raise UserError(
-                    f"the classes of y_train ({len(known)} of them) in every array",
-                    f"{several(list(map(str, unknown)), 8)} in {self._pairs[split][1].name} of {self._path}",
-                    "Add samples of these classes to x_train, or remove these.",
+                    "classes numbered 0, 1, 2, ... without gaps, each of them in y_train",
+                    f"{several(list(map(str, strange)), 8)} in {self._pairs[split][1].name} of {self._path}",
+                    "Renumber them, numpy.unique(y, return_inverse=True)[1], or add samples to x_train.",
                 )
-        names = [str(label) for label in labels]
+        names = list(map(str, range(count)))
         require_classes(names, str(self._path))
         return names
 

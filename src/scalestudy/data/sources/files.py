@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from scalestudy.util.errors import escape
@@ -47,6 +48,7 @@ def split_of(folder: str) -> str | None:
     return _SPLIT_OF.get(match["split"]) if match else None
 
 
+@lru_cache(maxsize=4096)
 def role(name: str) -> tuple[str | None, str | None]:
     """Return the role of a folder by its name ("image" or "mask") and its split; None if unknown.
 
@@ -83,7 +85,6 @@ def in_order(name: str) -> tuple[bool, int, str]:
     return (not name.isdecimal(), number, name)
 
 
-READ = "PNG, JPEG, TIFF, BMP, WebP or GIF"
 READ_SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".jfif", ".tif", ".tiff", ".bmp", ".gif", ".webp")
 NOT_TAKEN = "images of no sample"
 NO_IMAGE = "no image of a format that is read"

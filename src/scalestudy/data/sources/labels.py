@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.sources.files import ListedSample, Tree, several, split_of
+from scalestudy.data.sources.files import ListedSample, Tree, in_order, several, split_of
 from scalestudy.util.errors import UserError
 
 TABLES = (".csv", ".tsv")
@@ -36,6 +36,7 @@ def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
             samples.append(ListedSample(file, inner[0], split))
     if {"images", "masks"} & {str(sample.target).lower() for sample in samples}:
         return [], ""
+    samples.sort(key=lambda sample: in_order(str(sample.target)))
     return samples, "one folder of images for each class"
 
 

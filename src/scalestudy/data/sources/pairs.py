@@ -93,10 +93,10 @@ def _side_by_side(files: Sequence[Located]) -> Pairs | None:
     roles = [strip_suffix(located.file.stem)[1] for located in files]
     masks = [located for located, what in zip(files, roles, strict=True) if what == "mask"]
     images = [located for located, what in zip(files, roles, strict=True) if what != "mask"]
-    paired = {_key(mask, _without_words) for mask in masks} & {
-        _key(image, _without_words) for image in images
-    }
-    if not paired or len(masks) < _LEAST * len(files):
+    if len(masks) < _LEAST * len(files):
+        return None
+    keys = [{_key(located, _without_words) for located in side} for side in (images, masks)]
+    if keys[0].isdisjoint(keys[1]):
         return None
     return Pairs(images, masks, "images and masks in one folder")
 

@@ -189,7 +189,6 @@ def write_set(
         left_out=findings.left_out,
         understood=findings.understood,
         arrays=digests,
-        bytes={name: (folder / name).stat().st_size for name in digests},
         **vars(contents) | {"ignore": ignore},  # `sizes` and `formats` are ignored
     ).write()
 

@@ -60,7 +60,6 @@ class Prepared(Record):
     """Sentences about the preparation that a user should know."""
     arrays: dict[str, str] = Field(default={})
     """SHA-256 of each file of rows by file name."""
-    file_sizes: dict[str, int] = Field(default={}, alias="bytes")
     left_out: tuple[LeftOut, ...] = ()
     """Files of the source that were skipped."""
     understood: str = ""
@@ -144,9 +143,6 @@ class Prepared(Record):
     def _check(self) -> None:
         for side, described in zip(("inputs", "targets"), self._described, strict=True):
             _check_columns(self.path, side, described, self.count)
-        for name, size in self.file_sizes.items():
-            if (stored := (self.path / name).stat().st_size) != size:
-                raise ValueError(f"{name} has {stored} bytes, not {size}")
         for what, texts in (("names", self.names), ("groups", self.groups)):
             if texts is not None and len(texts) != self.count:
                 raise ValueError(f"{len(texts)} {what} for {self.count} samples")
