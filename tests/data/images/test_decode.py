@@ -138,6 +138,8 @@ def test_masks_give_their_stored_values(tmp_path, save):
     picture.save(tmp_path / "palette.png")
     assert (read_mask(tmp_path / "palette.png") == indices).all()
     assert sorted(np.unique(read_mask(save(tmp_path / "bits.png", indices > 1)))) == [0, 255]
+    path = png(tmp_path / "two-bit.png", 2, 0, [[0b00011011, 0b00011011]] * 6)
+    assert read_mask(path).tolist() == [[0, 1, 2, 3] * 2] * 6
 
 
 def test_a_coloured_mask_is_refused(tmp_path, save):

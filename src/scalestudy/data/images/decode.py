@@ -165,9 +165,11 @@ def read_mask(path: Path) -> Array:
         values = values[..., : header.channels]
     else:
         with open_image(path) as picture:
-            upright = ImageOps.exif_transpose(picture)
+            raw, upright = _raw_mode(picture), ImageOps.exif_transpose(picture)
             if upright.mode in ("P", "1", "L", "LA"):
-                return np.asarray(upright) if upright.mode == "P" else _luma(upright)
+                # Pillow stretches 2- and 4-bit greys to 0..255; the stored values are the indices.
+                levels = {"L;2": 85, "L;4": 17}.get(raw, 1)
+                return np.asarray(upright) if upright.mode == "P" else _luma(upright) // levels
             if upright.mode not in ("RGB", "RGBA", "RGBX") and not upright.mode.startswith("I;16"):
                 raise _no_mask(path, f"in Pillow's mode {upright.mode}")
         values = read_pixels(path)
