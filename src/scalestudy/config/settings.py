@@ -150,7 +150,7 @@ class DataSettings(StoredSettings):
     images: Name | None = Field(default=None, examples=["scans/*.tif"])
     """Pattern of the image files, for a folder that has none of the layouts. Needs `masks`."""
     masks: Name | None = Field(default=None, examples=["annotated/*.png"])
-    """Pattern of their masks. They pair with the images by name, without words like image and mask."""
+    """Pattern of their masks. They pair with the images by name, or by the numbers in their names."""
     colours: dict[str, Colour] | None = Field(
         default=None,
         examples=[{"background": "#000000", "cell": "#ff0000", "ignore": "#ffffff"}],
