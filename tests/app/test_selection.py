@@ -57,8 +57,8 @@ def test_points_are_grouped_by_all_but_their_seed_or_by_fewer_axes(overview):
 
 def test_the_record_counts_states_and_knows_what_jobs_wait_for(overview):
     job = JobRecord(job="7", submitted=1.0, site="here", script="x.sh")
-    held = JobView(job="7", state="PENDING", reason="JobHeldUser", start="2030-01-01T00:00:00")
-    due = held.model_copy(update={"reason": "Resources"})
+    held = JobView(job="7", state="PENDING", reason="JobHeldUser")
+    due = held.model_copy(update={"start": "2030-01-01T00:00:00"})
     waiting = [
         PointStatus(item.point, "queued", job=job, view=view, waits="words")
         for item, view in zip(overview.points, (held, due), strict=False)

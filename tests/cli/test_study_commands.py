@@ -164,10 +164,10 @@ def test_what_is_asked_for_is_shown_point_by_point_and_what_there_is_not_is_refu
         assert code == 2 and value in errors
 
 
-@pytest.mark.parametrize(("reason", "shown"), [("JobHeldUser", False), ("Priority", True)])
-def test_a_held_job_is_not_expected_at_any_time(folder, reason, shown) -> None:
+@pytest.mark.parametrize(("start", "shown"), [(None, False), ("2030-01-01T12:00:00", True)])
+def test_a_queued_job_is_expected_when_its_queue_says(folder, start, shown) -> None:
     job = JobRecord(job="7", submitted=1.0, site="here", script="x.sh")
-    view = JobView(job="7", state="PENDING", reason=reason, start="2030-01-01T12:00:00")
+    view = JobView(job="7", state="PENDING", reason="Priority", start=start)
     line = line_of(PointStatus(folder.points()[0], "queued", job=job, view=view, waits="words"))
     assert ("expected" in line.job) == shown and "words" in line.job
 
