@@ -164,7 +164,7 @@ def test_what_is_asked_for_is_shown_point_by_point_and_what_there_is_not_is_refu
         assert code == 2 and value in errors
 
 
-@pytest.mark.parametrize(("start", "shown"), [(None, False), ("2030-01-01T12:00:00", True)])
+@pytest.mark.parametrize(("start", "shown"), [("", False), ("2030-01-01T12:00:00", True)])
 def test_a_queued_job_is_expected_when_its_queue_says(folder, start, shown) -> None:
     job = JobRecord(job="7", submitted=1.0, site="here", script="x.sh")
     view = JobView(job="7", state="PENDING", reason="Priority", start=start)
