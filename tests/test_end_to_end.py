@@ -278,7 +278,7 @@ def test_the_readmes_own_task_runs_as_written(tmp_path):
     task = next(block for block in code_blocks("python") if "def model(" in block)
     (tmp_path / "my_task.py").write_text(task)
     (tmp_path / "study.toml").write_text(
-        'task = "my_task.py"\n[train]\nepochs = 2\n[sweep]\nstrategy = ["virtual"]\nworkers = [2]\n'
+        'task = "my_task.py"\n[train]\nepochs = 2\n[sweep]\nstrategy = ["virtual"]\nworkers = 2\nseed = 0\n'
     )
     code, output = scalestudy("run", "--out", "run", cwd=tmp_path)
     assert code == 0, output

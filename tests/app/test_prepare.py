@@ -158,6 +158,6 @@ def test_a_reader_that_gives_nothing_is_ended_within_the_progress_timeout_of_the
     began = time.monotonic()
     with pytest.raises(UserError) as caught:
         prepare_points(survey(request).points, "custom", request.base, request.study, Listener())
-    assert "task.py, line 3, in read" in caught.value.received and "2 s" in caught.value.expected
+    assert "line 3 (in read)" in caught.value.received and "2 s" in caught.value.expected
     assert "progress_timeout" in caught.value.action
     assert time.monotonic() - began < LaunchSettings().progress_timeout
