@@ -70,7 +70,7 @@ def test_two_nodes_with_two_ranks_each_are_checked_by_a_job(cluster):
     assert of(lines, "ranks")[0]["seen"] == "4 ranks on 2 hosts (from slurm)"
     assert {line["where"] for line in of(lines, "devices", "pass")} == {"node1", "node2"}
     assert {"ring over 4 ranks", "auto over 4 ranks"} <= {line["seen"] for line in of(lines, "collectives")}
-    assert of(lines, "bandwidth", "pass") and "1 MiB" in shown
+    assert of(lines, "bandwidth") and "1 MiB" in shown
 
 
 @pytest.fixture
