@@ -1,9 +1,8 @@
 """A worker for the equality tests: `python steps.py CASES.json OUT_DIR`, once per process.
 
 Each case trains a task for `steps` steps through the same session as a run, and writes its weights (before,
-after, and a digest of every copy) to OUT_DIR. Optional keys of a case: `begin` (a file that it has written,
-with the weights to begin with), `keep` (a checkpoint to write), `go_on` (a checkpoint to continue from), and
-`planted` (a rank whose weights are changed).
+after, and a digest of every copy) to OUT_DIR. Optional keys of a case: `keep` (a checkpoint to write),
+`go_on` (a checkpoint to continue from), and `planted` (a rank whose weights are changed).
 """
 
 import json
@@ -82,11 +81,6 @@ def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) ->
     files = point.needed_files()
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, PhaseClock())
-    if "begin" in case:
-        task = session.trainer.task
-        with np.load(case["begin"]) as file:
-            for index, weight in enumerate((*task.model.weights, *task.weights)):
-                weight.assign(file[f"before_{index}"])
     before = session.trainer.weights()[0]
     if "go_on" in case:
         session.go_on(read_position(Path(case["go_on"]), ""), read_values(Path(case["go_on"])))

@@ -40,12 +40,7 @@ def results(tmp_path_factory) -> Path:
     data = prepared_sets(tmp_path_factory.mktemp("cache"))
 
     def of(implementation: str, workers: int, *kinds: tuple[str, str], **more: Any) -> list[dict[str, Any]]:
-        made = [case(data, task, implementation, workers, p, **more) for task, p in kinds]
-        for one, (task, p) in zip(made, kinds, strict=True):
-            if task in ("plain", "unet") and implementation not in ("single", "virtual"):
-                kind = "mixed_bfloat16" if p.startswith("mixed") else p
-                one["begin"] = str(out / f"{task}-single1-{kind}-sync-0.npz")
-        return made
+        return [case(data, task, implementation, workers, p, **more) for task, p in kinds]
 
     def kept(implementation: str, workers: int, **orders: Any) -> list[dict[str, Any]]:
         """Train 12 of 20 steps and write a checkpoint."""

@@ -18,11 +18,13 @@ pytestmark = [
 
 PROGRAM = """
 import json, sys
-import keras, torch
+import keras, numpy as np, torch
 from scalestudy.engines.keras.arithmetic import begin
 from scalestudy.engines.torch.torch_engine import as_on_tensorflow
 as_on_tensorflow()
 begin(3, "float64")
+kinds = keras.initializers.GlorotUniform, keras.initializers.HeNormal, keras.initializers.RandomNormal
+drawn = [keras.ops.convert_to_numpy(kind()((3, 3, 5, 7))) for kind in kinds]
 outputs = keras.layers.Activation("softmax")(torch.tensor([[0.0, 60.0]], requires_grad=True))
 loss = keras.losses.sparse_categorical_crossentropy(torch.tensor([0]), outputs)
 third, one = torch.full((1, 1), 1 / 3, dtype=torch.float64), torch.ones(1, 1, dtype=torch.float64)
@@ -46,11 +48,12 @@ answers = {
     "tensorflow": "tensorflow" in sys.modules,
 }
 print(json.dumps(answers))
+np.savez(sys.argv[1], *drawn)
 begin(3, "float32")
-net = keras.saving.load_model(sys.argv[1])
-net.load_weights(sys.argv[1])
+net = keras.saving.load_model(sys.argv[2])
+net.load_weights(sys.argv[2])
 net.set_weights([weight + 1 for weight in net.get_weights()])
-net.save(sys.argv[1])
+net.save(sys.argv[2])
 """
 
 
@@ -67,21 +70,23 @@ def exchanged(framework, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def computed(exchanged):
-    """Run the program; return the numbers that it prints."""
+def computed(exchanged, tmp_path_factory):
+    """Run the program; return the numbers that it prints and the initial values that it draws."""
+    file = tmp_path_factory.mktemp("drawn") / "drawn.npz"
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(exchanged[1])],
+        [sys.executable, "-c", PROGRAM, str(file), str(exchanged[1])],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"KERAS_BACKEND": "torch", "KERAS_TORCH_DEVICE": "cpu", "PYTHONPATH": str(SOURCE)},
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    with np.load(file) as arrays:
+        return json.loads(done.stdout.splitlines()[-1]), list(arrays.values())
 
 
 def test_keras_computes_by_logits_in_all_bits_and_in_the_layout_of_its_inputs(computed):
-    found = computed
+    found, _ = computed
     assert found["loss"] == pytest.approx(60)  # 16.1 from probabilities, which Keras clips
     assert found["product"] == 1 / 3
     assert found["convolved"] < 1e-5 and found["with bias"] < 1e-5
@@ -93,3 +98,20 @@ def test_a_model_of_either_engine_begins_with_the_weights_that_the_other_has_sav
     net.load_weights(file)
     for weight, old in zip(net.get_weights(), before, strict=True):
         np.testing.assert_array_equal(weight, old + 1)
+
+
+def test_weights_begin_as_on_tensorflow(computed, framework):
+    import keras
+
+    from scalestudy.engines.keras.arithmetic import begin
+
+    begin(3, "float64")
+    try:
+        kinds = keras.initializers.GlorotUniform, keras.initializers.HeNormal, keras.initializers.RandomNormal
+        for kind, drawn in zip(kinds, computed[1], strict=True):
+            expected = np.asarray(kind()((3, 3, 5, 7)))
+            assert drawn.dtype == expected.dtype == np.float64
+            np.testing.assert_allclose(drawn, expected, rtol=1e-14)
+            assert drawn.std() > 0
+    finally:
+        begin(0, "float32")

@@ -1,9 +1,11 @@
 """All uses of private parts of Keras (known in 3.15)."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 import keras
+import numpy as np
 from keras import ops
 from keras.src.backend.common import dtypes
 from keras.src.utils import file_utils, module_utils
@@ -94,15 +96,39 @@ def without_tensorflow() -> None:
     module_utils.tensorflow._available = False
 
 
-def draw_by_default_generator() -> None:
-    """Make Keras on PyTorch draw from PyTorch's default generator in training steps.
+def draw_by(draws: Mapping[str, Callable[..., Any]]) -> None:
+    """Make Keras on PyTorch draw "uniform", "normal" and "truncated_normal" numbers with these functions.
 
-    By default a layer seeds a generator from its own variable, and reading that would wait for a GPU.
+    Each function takes (seed of two numbers, count, dtype, device) and returns numbers of the standard
+    distribution, shape [count], float32 or float64. In training steps the seed is None: reading it would wait
+    for a GPU.
     """
-    from keras.src.backend.torch import random  # which imports PyTorch
+    from keras.src.backend.torch import core, random  # which import PyTorch
+    from keras.src.random.seed_generator import draw_seed
 
-    plain = random.torch_seed_generator
-    random.torch_seed_generator = lambda seed: plain(seed) if current() is None else None
+    def replaced(plain: Callable[..., Any], draw: Callable[..., Any], *, spread: bool) -> Callable[..., Any]:
+        def drawn(
+            shape: Any, first: float = 0.0, second: float = 1.0, dtype: Any = None, seed: Any = None
+        ) -> Any:
+            kind, device = core.to_torch_dtype(dtype or keras.config.floatx()), core.get_device()
+            if device == "meta" or kind.itemsize < 4:
+                return plain(shape, first, second, dtype=dtype, seed=seed)
+            numbers = draw(
+                draw_seed(seed).tolist() if current() is None else None, math.prod(shape), kind, device
+            ).view(tuple(shape))
+            return numbers * (second if spread else second - first) + first
+
+        def by_bounds(shape: Any, minval: float = 0.0, maxval: float = 1.0, **more: Any) -> Any:
+            # TensorFlow converts the bounds to float32 for every type.
+            return drawn(shape, *(float(np.float32(bound)) for bound in (minval, maxval)), **more)
+
+        def by_spread(shape: Any, mean: float = 0.0, stddev: float = 1.0, **more: Any) -> Any:
+            return drawn(shape, mean, stddev, **more)
+
+        return by_spread if spread else by_bounds
+
+    for name, draw in draws.items():
+        setattr(random, name, replaced(getattr(random, name), draw, spread=name != "uniform"))
 
 
 def losses_by_logits() -> None:

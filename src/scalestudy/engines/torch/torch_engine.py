@@ -22,7 +22,7 @@ from scalestudy.engines.keras.arithmetic import OVERRIDE, begin, refuse_other_ar
 from scalestudy.engines.keras.inference import KerasInference, build_module, open_inference
 from scalestudy.engines.keras.model_files import export_model, load_model, write_whole
 from scalestudy.engines.keras.private import (
-    draw_by_default_generator,
+    draw_by,
     forbid_downloads,
     fuse_bias,
     keep_layout,
@@ -30,6 +30,7 @@ from scalestudy.engines.keras.private import (
     losses_by_logits,
     without_tensorflow,
 )
+from scalestudy.engines.torch.philox import normal, truncated_normal, uniform
 from scalestudy.engines.torch.torch_group import without_exchange
 from scalestudy.engines.torch.torch_trainer import TorchTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
@@ -173,7 +174,7 @@ def as_on_tensorflow() -> None:
     keep_layout()
     fuse_bias()
     losses_by_logits()
-    draw_by_default_generator()
+    draw_by({"uniform": uniform, "normal": normal, "truncated_normal": truncated_normal})
 
 
 def _leaves(tensor: Any) -> list[Any]:
