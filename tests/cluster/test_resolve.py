@@ -73,13 +73,6 @@ def test_all_processes_of_a_launcher_see_one_run(launcher):
     assert {place.source for place in places} == {"openmpi" if launcher == "mpirun" else "slurm"}
 
 
-def test_under_mpirun_slurms_rank_is_that_of_a_daemon_and_not_taken():
-    environments = captured("mpirun")
-    assert [environment["SLURM_PROCID"] for environment in environments] == ["0", "0", "0", "0", "1"]
-    assert {environment["SLURM_NTASKS"] for environment in environments} == {"5", "2"}
-    assert [resolve(environment).rank for environment in environments] == [0, 1, 2, 3, 4]
-
-
 def test_under_another_mapping_of_mpirun_hosts_are_unknown_rather_than_wrong():
     places = [resolve(environment) for environment in captured("mpirun by node")]
     assert [place.rank for place in places] == [0, 1, 2, 3, 4]

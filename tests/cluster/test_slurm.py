@@ -47,11 +47,6 @@ def test_ports_follow_from_the_job_and_stay_below_those_that_linux_hands_out(job
     assert place.port + 63 < 32000
 
 
-def test_two_jobs_in_a_row_share_no_port():
-    ports = [slurm(task(0, [1], 0, 0, SLURM_JOB_ID=str(job))).port for job in range(500, 500 + 187)]
-    assert len(set(ports)) == 187
-
-
 def test_what_is_no_step_has_no_placement_and_other_variables_may_tell_its_size_and_order():
     assert slurm({}) is None
     without = task(1, [2], 0, 1, SLURM_NTASKS="2")
