@@ -1,4 +1,4 @@
-"""Submitting to a queue: marks, what a refusal or a full disk leaves, and which points are submitted again."""
+"""Submitting to a queue: marks, what a refusal or a full disk leaves, and what is submitted again."""
 
 import time
 from dataclasses import replace
