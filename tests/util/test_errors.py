@@ -35,6 +35,8 @@ def test_an_error_of_ours_stays_as_it_is() -> None:
         (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"), "surrogates", "Rename"),
         (UnicodeEncodeError("utf-8", "a/\udcff.png", 2, 3, "no"), r"a/\udcff.png", "Rename"),
         (ValueError("embedded null byte"), "one with it", "Correct"),
+        (RuntimeError("Symlink loop from 'a'"), "Symlink loop from 'a'", "mend the link"),
+        (RuntimeError("Could not determine home directory."), "home directory", "Correct the path"),
     ],
 )
 def test_what_comes_of_the_users_files_has_three_parts(error: Exception, received: str, action: str) -> None:

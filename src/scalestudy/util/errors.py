@@ -35,6 +35,8 @@ class RunError(ScalestudyError):
     """A run failed (exit code 1)."""
 
 
+_OF_PATHS = ("Symlink loop", "Could not determine home directory")
+"""Messages of RuntimeErrors that `pathlib` raises for a path."""
 _ACTIONS = {
     errno.ENAMETOOLONG: "Take a shorter name: most file systems end at 255 bytes.",
     errno.ELOOP: "Mend the symbolic link, which leads back to itself.",
@@ -81,6 +83,8 @@ def explain(error: BaseException) -> ScalestudyError | None:
             parts = "texts and names in UTF-8", f"{part!a}: {error.reason}", action
         case ValueError() if "embedded null" in text:
             parts = "names of files without a NUL byte", "one with it", "Correct the name."
+        case RuntimeError() if text.startswith(_OF_PATHS):
+            parts = "paths that lead somewhere", text, "Correct the path, or mend the link."
     return UserError(*parts) if parts else None
 
 
