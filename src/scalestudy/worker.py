@@ -217,16 +217,24 @@ def die_with_launcher() -> None:
         end_with(int(parent))
 
 
+DROPPED = "SCALESTUDY_LIBRARY_FOLDERS_DROPPED"
+"""Variable with the folders that a restart has dropped from LD_LIBRARY_PATH."""
+
+
 def _load_own_libraries() -> None:
-    """Restart the process if it would load a module's CUDA: the loader reads its path only at the start."""
+    """Restart the process if it would load a module's CUDA: the loader reads its path only at the start.
+
+    It is restarted once: a Python that a script of the site starts may get the same folders again.
+    """
     from scalestudy.hardware.installed import library_path
 
     path = library_path(os.environ)
-    if path.dropped:
-        folders = os.pathsep.join(path.dropped)
+    folders = os.pathsep.join(path.dropped)
+    if folders and folders != os.environ.get(DROPPED):
         words = f"scalestudy: not in LD_LIBRARY_PATH, for the packages' CUDA: {folders}"
         print(words, file=sys.stderr, flush=True)
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], path.applied(os.environ))
+        variables = path.applied(os.environ) | {DROPPED: folders}
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], variables)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_nvml import Card, cards
+from scalestudy import worker
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.worker_environment import (
     assigned_gpus,
@@ -138,6 +139,17 @@ def test_a_worker_begins_anew_once_without_it(shadowed):
     )
     lines = done.stdout.splitlines()
     assert lines[0].startswith("begins") and lines[1:] == [lines[0], "None"]  # same PID
+
+
+def test_a_worker_whose_python_gets_the_folder_again_does_not_begin_anew_for_ever(shadowed, monkeypatch):
+    begun: list[dict[str, str]] = []
+    monkeypatch.setattr("os.execve", lambda program, arguments, variables: begun.append(variables))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(shadowed))
+    worker._load_own_libraries()
+    for name, value in begun[0].items():
+        monkeypatch.setenv(name, value)
+    worker._load_own_libraries()  # LD_LIBRARY_PATH is what it was
+    assert len(begun) == 1 and "LD_LIBRARY_PATH" not in begun[0]
 
 
 @pytest.mark.parametrize(
