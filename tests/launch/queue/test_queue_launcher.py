@@ -8,6 +8,7 @@ import pytest
 from scalestudy.launch.launcher import Options, Overview, PointStatus
 from scalestudy.launch.queue.queue_launcher import (
     Submission,
+    cancel_jobs,
     goes_on,
     next_submission,
     next_submissions,
@@ -25,7 +26,7 @@ from scalestudy.store.records import Failure, JobRecord
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.state import how_it_failed, state_of_runs
 from scalestudy.store.study_folder import StudyFolder
-from scalestudy.util.errors import RunError, ScalestudyError
+from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from sites import site
 
 
@@ -267,3 +268,11 @@ def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(
     assert left_behind(folder) == before
     assert f"run={folder.path.absolute()}/points/{ONE}/run-1\n" in printed[0]
     assert printed[1] == f"\nsbatch --parsable {folder.path.absolute()}/jobs/{ONE}.sh\n"
+
+
+def test_a_job_of_a_launcher_that_is_not_here_is_not_taken_for_cancelled(folder: StudyFolder) -> None:
+    run = folder.new_run(folder.points()[0])
+    run.write_job(JobRecord(queue="elsewhere", job="7", submitted=time.time(), site="here", script="x.sh"))
+    with pytest.raises(UserError, match="elsewhere"):
+        cancel_jobs(folder, [])
+    assert not run.cancelled.exists()

@@ -361,8 +361,14 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
             "Press Ctrl-C where it runs.",
         )
     for name in dict.fromkeys(name for name, _ in jobs):
-        if queue := queue_of(name):
-            queue.cancel([job for launcher, job in jobs if launcher == name])
+        queue = queue_of(name)
+        if queue is None:
+            raise UserError(
+                f"the launcher {name!r}, which submitted the jobs",
+                "none",
+                "Install the package that provides it.",
+            )
+        queue.cancel([job for launcher, job in jobs if launcher == name])
     for status in chosen:
         if status.run:
             with suppress(OSError):  # another user's folder
