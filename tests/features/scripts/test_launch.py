@@ -49,6 +49,15 @@ def test_what_cannot_be_started_is_refused(file):
             planned(file)
 
 
+def test_a_script_may_leave_the_training_to_a_module_beside_it(file):
+    file.write_text("import scalestudy, numpy, training")
+    (file.parent / "training.py").write_text("import torch")
+    assert planned(file).point.workers == 2
+    (file.parent / "training.py").write_text("import keras")
+    with pytest.raises(UserError, match="as a task"):
+        planned(file)
+
+
 def test_a_script_that_is_not_there_is_named(tmp_path):
     with pytest.raises(UserError, match=r"nothing\.py"):
         planned(tmp_path / "nothing.py")

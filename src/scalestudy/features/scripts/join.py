@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
 from scalestudy.cluster.worker_environment import assigned_gpus, device_of, refuse_missing
+from scalestudy.config.task_sources import source_files
 from scalestudy.engines.rendezvous import find_address, interface_of
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
@@ -101,10 +102,13 @@ class Start(NamedTuple):
 def refuse_other_engines(file: Path) -> None:
     """Check that a script trains with PyTorch, whose processes `launch` starts and `workers` measures.
 
+    The script may leave the training to a module of its own folder.
+
     Raises:
-        UserError: If it imports Keras on another backend, or no package of PyTorch.
+        UserError: If no file of it imports a package of PyTorch, without Keras on another backend.
     """
-    if not engine_of_script(file).script_session:
+    files = source_files(str(file.absolute())).values()
+    if not any(engine_of_script(source).script_session for source in files):
         raise UserError(
             "a script that imports torch, accelerate, lightning or transformers, and Keras only with "
             "KERAS_BACKEND=torch",
