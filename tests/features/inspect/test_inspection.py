@@ -82,6 +82,13 @@ def test_a_class_that_a_split_does_not_hold_is_found(tmp_path):
     assert warning(found, "class-missing-in-split").samples == ("b (validation)",)
 
 
+def test_more_classes_than_masks_can_have_are_counted(tmp_path):
+    images = np.arange(600 * 16, dtype=np.uint16).reshape(600, 4, 4)
+    np.savez(tmp_path / "many.npz", x_train=images, y_train=np.arange(600) % 300)
+    found = inspect_data(data_of(tmp_path / "many.npz"))
+    assert found.classes[299] == ClassCount("299", 2, 1 / 300, {}) and len(found.classes) == 300
+
+
 def test_what_was_understood_is_said(inspection):
     assert inspection.count == 33
     assert inspection.splits == {"train": 17, "validation": 16}

@@ -147,17 +147,23 @@ def inspect_data(
     pictured = set(np.linspace(0, count - 1, min(samples, count)).round().astype(int).tolist())
     chosen: dict[int, Sample] = {}
     alike: dict[bytes, list[int]] = defaultdict(list)
-    labels = np.zeros((count, 256), np.int64)
+    labels, samples_of, empty = Counter[int](), Counter[tuple[str, int]](), list[int]()
     with (listener or Listener()).progress(f"Looking at {data.source}") as on_progress:
         for row, (image, target) in enumerate(source.rows()):
             digest = hashlib.sha256(repr((image.shape, image.dtype.str)).encode())
             digest.update(np.ascontiguousarray(image).data)
             alike[digest.digest()].append(row)
-            labels[row] = np.bincount(np.asarray(target).ravel(), minlength=256)[:256]
+            of_row = np.bincount(np.asarray(target).ravel())
+            present = np.flatnonzero(of_row).tolist()
+            labels.update({label: int(of_row[label]) for label in present})
+            samples_of.update((split_of[row], label) for label in present)
+            if source.kind == "masks" and not set(present) - {0, IGNORE}:
+                empty.append(row)
             if row in pictured:
                 chosen[row] = image, target
             on_progress(row + 1, count)
-    classes = _classes(source.class_names(), labels, np.array(split_of))
+    splits = {split: split_of.count(split) for split in SIDES if split in split_of}
+    classes = _classes(source.class_names(), labels, samples_of, list(splits))
     size_of = contents.sizes or [contents.input_shape[:2]] * count
     sizes = [(size, images, names[size_of.index(size)]) for size, images in Counter(size_of).most_common()]
     findings = findings_of(source)
@@ -170,7 +176,6 @@ def inspect_data(
         "Remarks": "; ".join([*findings.remarks, *map(str, findings.left_out)]),
     }
     told = [f"{name} ({split})" if split else name for name, split in zip(names, split_of, strict=True)]
-    empty = np.flatnonzero(~labels[:, 1:IGNORE].any(axis=1)).tolist() if source.kind == "masks" else []
     across, within = _copies(alike.values(), told, split_of, contents.groups)
     warnings = _warnings_of(classes, across, within, [told[row] for row in empty])
     if len(sizes) > 1 and not data.image_size and not data.tile:
@@ -181,7 +186,7 @@ def inspect_data(
         kind=source.kind,
         facts={name: text for name, text in facts.items() if text},
         count=count,
-        splits={split: split_of.count(split) for split in SIDES if split in split_of},
+        splits=splits,
         sizes=sizes,
         classes=classes,
         warnings=warnings,
@@ -190,17 +195,23 @@ def inspect_data(
 
 
 def _classes(
-    names: Sequence[str], labels: npt.NDArray[np.int64], split_of: npt.NDArray[np.str_]
+    names: Sequence[str], labels: Counter[int], samples_of: Counter[tuple[str, int]], splits: list[str]
 ) -> list[ClassCount]:
-    """Return the frequency of each class; `labels` counts pixels or samples by class, shape [N, 256]."""
-    total = max(int(labels[:, : len(names)].sum()), 1)
-    splits = [split for split in SIDES if (split_of == split).any()]
+    """Return the frequency of each class.
+
+    Args:
+        names: Names of the classes.
+        labels: Number of pixels, or of samples with classes, by class.
+        samples_of: Number of samples by split ("" for none) and class.
+        splits: Splits that the source gives.
+    """
+    total = max(sum(labels[index] for index in range(len(names))), 1)
     return [
         ClassCount(
             name,
-            int((labels[:, index] > 0).sum()),
-            float(labels[:, index].sum() / total),
-            {split: int((labels[split_of == split, index] > 0).sum()) for split in splits},
+            sum(samples_of[split, index] for split in ("", *SIDES)),
+            labels[index] / total,
+            {split: samples_of[split, index] for split in splits},
         )
         for index, name in enumerate(names)
     ]
