@@ -31,6 +31,15 @@ def test_links_are_followed_but_not_in_a_circle(tree, tmp_path):
     assert names(Tree.of(root).images) == ["3.png", "1.png", "2.png"]
 
 
+def test_of_links_to_one_folder_the_first_by_name_is_read(tree, tmp_path):
+    root = tree("2.png")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "1.png").touch()
+    for name in "cab":
+        (root / name).symlink_to(tmp_path / "elsewhere")
+    assert names(Tree.of(root).images) == ["2.png", "1.png"] and Tree.of(root).images[1].parent.name == "a"
+
+
 def test_a_pipe_a_socket_a_device_and_a_broken_link_are_no_images(tree, monkeypatch):
     monkeypatch.chdir(tree("1.png"))
     os.mkfifo("2.png")

@@ -96,6 +96,7 @@ def test_a_table_without_such_columns_is_no_source(table, refused):
         ("a3.png,", "a3.png (no class)"),
         (",cat", "a row without a file"),
         ("a3.png", "a3.png (no class)"),
+        ("a3.png,cat, black", "more cells than columns"),
     ],
 )
 def test_rows_that_cannot_be_samples_are_named(table, refused, row, told):

@@ -166,7 +166,8 @@ class Tree:
                 folders[:] = []
                 continue
             visited.add(real)
-            folders[:] = [name for name in folders if not is_system_name(name)]
+            # Sorted, since of several links to one folder the first is read.
+            folders[:] = sorted(name for name in folders if not is_system_name(name))
             for name in names:
                 path = os.path.join(at, name)
                 readable = name.lower().endswith(READ_SUFFIXES) and os.path.isfile(path)

@@ -108,6 +108,8 @@ def list_table(table: Path, columns: tuple[str, str], tree: Tree) -> tuple[list[
 def _read(table: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
     try:
         for row in _rows(table.read_text(encoding="utf-8-sig")):
+            if None in row:
+                raise ValueError(f"a row with more cells than columns: {', '.join(map(str, row.values()))}")
             file, label = ((row[name] or "").strip() for name in columns)
             yield file, label
     except (OSError, ValueError, csv.Error) as error:
