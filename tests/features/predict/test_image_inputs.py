@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image
 
 from model_records import record
@@ -83,6 +84,13 @@ def test_a_range_of_values_is_that_of_the_training(tmp_path):
     ranged = record(dtype="float32", scale=1.0, data={"value_range": [100, 300]})
     read = read_for(saved(tmp_path, np.full((8, 8), 250, np.uint16)), ranged)
     assert np.allclose(read.pixels * read.scale, 0.75)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int16, np.int32])
+def test_numbers_stored_as_float32_are_read_as_in_the_training(tmp_path, dtype):
+    tifffile.imwrite(tmp_path / "a.tif", np.full((8, 8), -7, dtype))
+    read = read_for(tmp_path / "a.tif", record(dtype="float32", scale=1.0))
+    assert read.pixels.dtype == np.float32 and np.all(read.pixels * read.scale == -7)
 
 
 @pytest.mark.parametrize(("file", "model"), [(3, 1), (1, 3), (1, 1)])

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from scalestudy.data.images.decode import read_pixels
-from scalestudy.data.images.form import Form, Way, covering, fit_size, resize_image
+from scalestudy.data.images.form import FULL, Form, Way, covering, fit_size, resize_image
 from scalestudy.data.images.tiles import Tile, cut, overlap_of, stitch, tiles_of
 from scalestudy.data.samples import Size
 from scalestudy.data.sources.files import READ_SUFFIXES, is_system_name
@@ -105,8 +105,9 @@ def read_for(path: Path, record: ModelRecord) -> Read:
             f"images of {channels} channels, as in training", f"{path} with {present}", "Convert the image."
         )
     pixels = in_channels(pixels[None], channels)[0]
-    if value_range and record.dtype == "float32":
-        form = Form(channels, np.dtype(np.float32), tuple(value_range))
+    if record.dtype == "float32" and (value_range or pixels.dtype not in FULL):
+        # Numbers of other types than 8 and 16 bits become float32, as when the set was prepared.
+        form = Form(channels, np.dtype(np.float32), tuple(value_range) if value_range else None)
         return Read(form.of(pixels, str(path)), record.scale)
     if pixels.dtype.name != record.dtype:
         raise UserError(
