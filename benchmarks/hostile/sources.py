@@ -28,7 +28,7 @@ def cases(random: random.Random) -> Iterator[Case]:
             )
     for word, content in arrays().items():
         yield Case("source: npz", word, partial(_npz, content), must=True)
-    whole = _saved(x=np.zeros((6, 8, 8), np.uint8), y=np.arange(6) % 2)
+    whole = _saved(x_train=np.zeros((6, 8, 8), np.uint8), y_train=np.arange(6) % 2)
     for number in range(15):
         data = bytearray(whole)
         for _ in range(3):
@@ -87,31 +87,37 @@ def _png(width: int, height: int) -> bytes:
 
 def arrays() -> dict[str, bytes]:
     labels = np.arange(6) % 2
-    whole = _saved(x=np.zeros((6, 8, 8), np.uint8), y=labels)
+    whole = _saved(x_train=np.zeros((6, 8, 8), np.uint8), y_train=labels)
     return {
         "empty": b"",
         "text": b"no archive",
         "truncated": whole[: len(whole) // 2],
         "no arrays": _archive({"readme.txt": b"hello"}),
-        "object array": _saved(x=np.array([{}, []], object), y=labels[:2]),
-        "texts": _saved(x=np.array(["a", "b"]), y=labels[:2]),
-        "unequal": _saved(x=np.zeros((6, 8, 8), np.uint8), y=labels[:3]),
-        "one array": _saved(x=np.zeros((6, 8, 8), np.uint8)),
-        "no samples": _saved(x=np.zeros((0, 8, 8), np.uint8), y=labels[:0]),
-        "one dimension": _saved(x=np.zeros(6, np.uint8), y=labels),
-        "complex": _saved(x=np.zeros((6, 8, 8), complex), y=labels),
-        "terabytes": _archive({"x.npy": _header("(1000000, 10000, 10000)"), "y.npy": _header("(1000000,)")}),
-        "negative": _archive({"x.npy": _header("(-1, 8, 8)"), "y.npy": _header("(6,)")}),
-        "overflow": _archive({"x.npy": _header("(9223372036854775807, 2, 2)"), "y.npy": _header("(6,)")}),
-        "no header": _archive({"x.npy": b"\x93NUMPY", "y.npy": b""}),
-        "evil header": _archive({"x.npy": _header("__import__('os')"), "y.npy": _header("(6,)")}),
-        "deep header": _archive({"x.npy": _header("(" * 500 + ")" * 500), "y.npy": _header("(6,)")}),
-        "bomb": _archive(
-            {"x.npy": _header("(6, 4, 4)") + b"\0" * 10**7, "y.npy": _header("(6,)") + b"\0" * 6}
+        "object array": _saved(x_train=np.array([{}, []], object), y_train=labels[:2]),
+        "texts": _saved(x_train=np.array(["a", "b"]), y_train=labels[:2]),
+        "unequal": _saved(x_train=np.zeros((6, 8, 8), np.uint8), y_train=labels[:3]),
+        "one array": _saved(x_train=np.zeros((6, 8, 8), np.uint8)),
+        "no samples": _saved(x_train=np.zeros((0, 8, 8), np.uint8), y_train=labels[:0]),
+        "one dimension": _saved(x_train=np.zeros(6, np.uint8), y_train=labels),
+        "complex": _saved(x_train=np.zeros((6, 8, 8), complex), y_train=labels),
+        "terabytes": _archive(
+            {"x_train.npy": _header("(1000000, 10000, 10000)"), "y_train.npy": _header("(1000000,)")}
         ),
-        "negative labels": _saved(x=np.zeros((6, 8, 8), np.uint8), y=-labels),
-        "fractional labels": _saved(x=np.zeros((6, 8, 8), np.uint8), y=labels + 0.5),
-        "nan": _saved(x=np.full((6, 8, 8), np.nan), y=labels),
+        "negative": _archive({"x_train.npy": _header("(-1, 8, 8)"), "y_train.npy": _header("(6,)")}),
+        "overflow": _archive(
+            {"x_train.npy": _header("(9223372036854775807, 2, 2)"), "y_train.npy": _header("(6,)")}
+        ),
+        "no header": _archive({"x_train.npy": b"\x93NUMPY", "y_train.npy": b""}),
+        "evil header": _archive({"x_train.npy": _header("__import__('os')"), "y_train.npy": _header("(6,)")}),
+        "deep header": _archive(
+            {"x_train.npy": _header("(" * 500 + ")" * 500), "y_train.npy": _header("(6,)")}
+        ),
+        "bomb": _archive(
+            {"x_train.npy": _header("(6, 4, 4)") + b"\0" * 10**7, "y_train.npy": _header("(6,)") + b"\0" * 6}
+        ),
+        "negative labels": _saved(x_train=np.zeros((6, 8, 8), np.uint8), y_train=-labels),
+        "fractional labels": _saved(x_train=np.zeros((6, 8, 8), np.uint8), y_train=labels + 0.5),
+        "nan": _saved(x_train=np.full((6, 8, 8), np.nan), y_train=labels),
     }
 
 
