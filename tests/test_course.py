@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from scalestudy.analysis.study_table import RUN_FIELDS
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 
@@ -117,6 +118,12 @@ class TestLesson:
         assert len(claims) >= 3
         for value in claims:
             assert any(isinstance(node, ast.Name) for node in ast.walk(value))
+
+    def test_the_columns_of_runs_that_it_reads_exist(self, lesson):
+        code = " ".join(text(cell) for cell in cells(lesson) if cell["cell_type"] == "code")
+        selected = re.findall(r"study\.runs(?:\.sort\([^)]*\))?\.select\(([^)]*)\)", code)
+        read = re.findall(r'study\.runs(?:\.sort\([^)]*\))?\["(\w+)"\]', code)
+        assert {*re.findall(r'"(\w+)"', " ".join(selected)), *read} <= set(RUN_FIELDS)
 
     def test_its_exercise_is_left_to_the_reader_and_checked(self, lesson):
         *others, values, check = [text(cell) for cell in cells(lesson) if cell["cell_type"] == "code"]
