@@ -40,6 +40,7 @@ def test_what_the_site_bills_can_be_said(measured, call):
         ["--efficiency", "much"],
         ["--deadline", "soon"],
         ["--most", "0"],
+        ["--most", "4"],
     ],
 )
 def test_goals_that_mean_nothing_are_refused(measured, call, options):

@@ -242,6 +242,6 @@ def _refuse_untimed(point: Point) -> None:
     if not point.traits.timed:
         raise UserError(
             "strategies whose times can be compared, for --until decided",
-            f'"{point.strategy}", whose workers take {"no common steps" if point.traits.timed else "turns"}',
+            f'"{point.strategy}", whose workers take turns',
             "Take it out of the sweep, or run the grid without --until.",
         )

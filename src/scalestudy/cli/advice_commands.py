@@ -64,6 +64,8 @@ def advise(
         raise UserError("an efficiency above 0 and at most 1", f"{efficiency:g}", "Write 0.7 for 70 %.")
     if most is not None and most < 1:
         raise UserError("--most of 1 worker or more", f"{most}", "Correct it.")
+    if most is not None and deadline is None:
+        raise UserError("--deadline with --most", "--most alone", "Add --deadline, or leave out --most.")
     goal = Goal(seconds_given(deadline, "--deadline"), most)
     findings = read_study(open_study(study), efficiency, bill=bill)
     result = answer(findings, goal)

@@ -183,7 +183,7 @@ def _findings(
 
         if study is not None:
             raise UserError("a study or --from FILE", "both", "Compare them: scalestudy compare FILE STUDY")
-        refuse_target(file, map(Path, source), force=force)
+        refuse_target(file, [Path(name).expanduser() for name in source], force=force)
         return import_findings(source, options_of(*options), target_quality), None
     if study is not None and is_shared(study):
         findings, opened = read_shared(study).findings(target_quality), None
