@@ -93,6 +93,12 @@ def test_samples_and_the_critical_batch_are_stated_with_a_prediction():
     assert "is off by" not in last
 
 
+def test_samples_that_lie_off_the_curve_are_told():
+    needed = {1: 4000, 2: 4000, 4: 9000, 8: 9000}
+    runs = [learning("virtual", n, seed, samples) for n, samples in needed.items() for seed in range(2)]
+    assert "The curve is off by" in samples_needed(study(runs, target_quality=TARGET).rows)[-1]
+
+
 @pytest.mark.parametrize(
     ("counts", "options", "place", "words"),
     [

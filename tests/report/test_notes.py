@@ -7,6 +7,7 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import key_of_run
 from scalestudy.report.details import every_run
 from scalestudy.report.notes import environments, notes
+from scalestudy.store.records import Timing
 
 
 def test_when_and_where_runs_were_taken_is_there():
@@ -24,6 +25,16 @@ def test_splits_are_repeats_that_a_report_names():
     splits = [heading.name for heading in runs_table.headings].index("Split")
     assert {row[splits] for row in runs_table.rows} == {f"seed {seed}" for seed in range(5)}
     assert "Split" not in str(every_run(analyse("seeds", synthetic.seeded()), ".."))
+
+
+def test_a_study_that_ran_until_it_was_decided_says_how():
+    steps = {"warm_up_steps": 10, "warm_up_seconds": 3.0, "steps": 10, "seconds": 2.0, "evaluations": []}
+    training = {f"training_{what}": 5 for what in ("epochs", "updates", "samples", "evaluations")}
+    timing = Timing.model_validate(steps | training | {"losses": [2.3, 2.2, 2.1]})
+    runs = synthetic.seeded((1, 2), ("native",))
+    timed = synthetic.changed(synthetic.run("native", 2, 9), timing=timing, quality=None)
+    for taken, told in ((runs, False), ([*runs, timed], True)):
+        assert any("group-sequential" in note for note in notes(analyse("made", taken))) is told
 
 
 def test_runs_on_nodes_that_other_jobs_could_use_are_counted():
