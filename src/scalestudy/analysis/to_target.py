@@ -60,7 +60,7 @@ class _Updates(NamedTuple):
 
 
 def useful_speed_ups(keys: Sequence[Key], measures: Measures, target: float) -> dict[Key, Useful]:
-    """What each synchronous row needs to reach `target`; without rows that nothing can be compared with."""
+    """What each row needs to reach `target`; without rows that nothing can be compared with."""
     alike: dict[_Updates, list[Key]] = {}
     trainings: dict[Key, dict[Seed, float | None]] = {}
     for key in keys:
