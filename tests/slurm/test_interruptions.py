@@ -15,8 +15,8 @@ from studies import (
     write_study,
 )
 
-AT_THE_LIMIT = 45
-"""More epochs than fit into the time limit; each takes a second until the limit is near."""
+AT_THE_LIMIT = 70
+"""More epochs than fit into the minute until a job is asked to stop; each takes a second in its first job."""
 ALONE, TOGETHER = "native-w1-s0", "horovod-w2-s0"
 
 
@@ -34,8 +34,8 @@ def slow(cluster):
 
 @pytest.fixture(scope="module")
 def limited(cluster, folder, slow):
-    """A submitted run that takes longer than its time limit of a minute."""
-    write_site(folder, time_limit="00:01:00", directives=["--nodelist=node4"])
+    """A submitted run that takes longer than half its time limit, when a job is asked to stop."""
+    write_site(folder, time_limit="00:02:00", directives=["--nodelist=node4"])
     study = write_study(cluster, folder, name="limited", task=slow, epochs=AT_THE_LIMIT)
     cluster.scalestudy("submit", study)
     return study
