@@ -279,6 +279,15 @@ def test_each_version_of_a_script_has_a_folder_of_its_own(file, tmp_path):
         folder_path(script_here(), "studies/train")
 
 
+def test_arguments_of_a_script_are_swept(file, monkeypatch):
+    for rate in ("0.1", "0.2"):
+        monkeypatch.setattr(sys, "argv", [str(file), "--lr", rate])
+        measured(1, 1.0)
+    folder = StudyFolder.open("studies/train")
+    assert folder.study.sweep.other == {"script.arguments": ["--lr 0.1", "--lr 0.2"]}
+    assert len(read_study(folder).rows) == 2
+
+
 @with_torch
 def test_a_negative_number_of_samples_is_refused_where_it_is_counted(file):
     workers = Workers(Start(Placement(0, 1, 0, 1, 0, ("localhost",), "test"), "cpu"))

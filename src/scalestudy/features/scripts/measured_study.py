@@ -1,8 +1,8 @@
 """The study of a script's runs, and the records of a run, which rank 0 writes.
 
-The study has one folder for each version of the script's text and arguments, and one point for each setting.
-The user writes no study file: launching the script with another number of workers or another seed adds points
-to the study.
+The study has one folder for each version of the script's text, and one point for each setting. The user
+writes no study file: launching the script with another number of workers, another seed or other arguments
+adds points to the study.
 """
 
 import datetime
@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -43,25 +44,32 @@ from scalestudy.util.errors import RunError, UserError
 
 TASK = "script:"
 """Prefix of a script's path, in the place of a task's name."""
+ARGUMENTS = "script.arguments"
+"""Swept key for a script's arguments, in a study whose first run had some."""
 
 
 class ScriptText(NamedTuple):
-    """The current version of a script.
-
-    Attributes:
-        file: Its path.
-        source: SHA-256 of its arguments, its code and the modules it imports, in the place of a data source.
-    """
+    """The current version of a script: its path, its arguments, and the SHA-256 of its sources."""
 
     file: Path
-    source: str
+    arguments: tuple[str, ...]
+    digest: str
+
+    @property
+    def swept(self) -> dict[str, Any]:
+        """Its arguments as a swept value; empty if it has none."""
+        return {ARGUMENTS: shlex.join(self.arguments)} if self.arguments else {}
+
+    @property
+    def source(self) -> str:
+        """Identifier of the script's code and of the modules it imports, in the place of a data source."""
+        return f"sha256:{self.digest}"
 
 
 def script_text(file: Path, arguments: Sequence[str]) -> ScriptText:
     """Read the current version of a script."""
-    sources = digests(source_files(str(file.absolute())))
-    text = json.dumps([sources, list(arguments)] if arguments else sources, sort_keys=True)
-    return ScriptText(file.absolute(), f"sha256:{hashlib.sha256(text.encode()).hexdigest()}")
+    sources = json.dumps(digests(source_files(str(file.absolute()))), sort_keys=True)
+    return ScriptText(file.absolute(), tuple(arguments), hashlib.sha256(sources.encode()).hexdigest())
 
 
 def script_here() -> ScriptText:
@@ -75,13 +83,14 @@ def script_here() -> ScriptText:
 def measured_point(script: ScriptText, workers: int, seed: int, terms: Terms) -> Point:
     """Return a point of a script's study. Its training settings are placeholders until `with_facts`."""
     return Point(
-        name=point_name(SCRIPT_STRATEGY, workers, seed, {}),
+        name=point_name(SCRIPT_STRATEGY, workers, seed, script.swept),
         study=script.file.stem,
         task=f"{TASK}{script.file}",
         engine=traits(SCRIPT_STRATEGY).engine,
         strategy=SCRIPT_STRATEGY,
         workers=workers,
         seed=seed,
+        swept=script.swept,
         data=ResolvedData(source=script.source),
         train=ResolvedTrain(
             epochs=1,
@@ -177,10 +186,15 @@ def _study(name: str, point: Point) -> Study:
 def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], str]:
     """Return a study of these points and its text. Of points with equal names, the last is kept."""
     named = {point.name: point for point in points}
+    other = {
+        name: list(dict.fromkeys(point.swept[name] for point in named.values()))
+        for name in dict.fromkeys(name for point in named.values() for name in point.swept)
+    }
     sweep = SweepSettings(
         strategy=tuple(dict.fromkeys(point.strategy for point in named.values())),
         workers=tuple(sorted({point.workers for point in named.values()})),
         seed=tuple(sorted({point.seed for point in named.values()})),
+        other=other,
     )
     study = study.model_copy(update={"sweep": sweep})
     text = (
@@ -191,12 +205,13 @@ def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], s
 
 
 def _belongs(path: Path, script: ScriptText) -> bool:
-    """Return whether a folder has runs of this version of a script."""
+    """Return whether a folder has runs of this version of a script, all with or all without arguments."""
     try:
         folder = StudyFolder.open(path)
     except UserError:
         return False
-    return (folder.study.task, folder.study.data.source) == (f"{TASK}{script.file}", script.source)
+    same = (folder.study.task, folder.study.data.source) == (f"{TASK}{script.file}", script.source)
+    return same and bool(folder.study.sweep.other) == bool(script.arguments)
 
 
 PROGRESS_EVERY = 1.0
@@ -360,6 +375,7 @@ class Recording:
             implementation=point.implementation,
             communication=left[0].communication,
             seed=point.seed,
+            swept=point.swept,
             per_worker_batch=max(self._most),
             global_batch=sum(self._most),
             epochs=len(records),
