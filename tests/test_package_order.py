@@ -139,7 +139,7 @@ def test_the_core_works_without_features(tmp_path):
 def test_a_package_of_other_authors_needs_only_public_names():
     for name in scalestudy.__all__:
         assert getattr(scalestudy, name).__doc__, name
-    for file in Path(__file__).parent.glob("plugins/brought/*.py"):
+    for file in Path(__file__).parent.glob("plugins/thirdparty/*.py"):
         used = {name for name in imports(file) if name.startswith("scalestudy")}
         names = {name for name in used if not name.startswith(("scalestudy.losses", "scalestudy.metrics"))}
         assert names <= {"scalestudy", *(f"scalestudy.{name}" for name in scalestudy.__all__)}, file.name

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 import synthetic
-from elsewhere import foreign
+from imported_runs import imported_run
 from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Planned, key_of
@@ -342,7 +342,7 @@ def test_rows_of_other_numbers_of_epochs_are_no_faster_for_it():
     runs = [
         synthetic.changed(run, epochs=epochs)
         for n, seconds, epochs in ((1, 1000.0, 10), (4, 300.0, 10), (8, 73.5, 5))
-        for run in [foreign(n, line=n, training_seconds=seconds)]
+        for run in [imported_run(n, line=n, training_seconds=seconds)]
     ]
     found = decide(runs)
     assert found.choice.workers == 4

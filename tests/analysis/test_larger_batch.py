@@ -5,7 +5,7 @@ import pytest
 
 import mlperf
 import synthetic
-from curves import TARGET, learning
+from runs_to_target import TARGET, learning
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.larger_batch import fit_critical_batch, samples_needed
 from scalestudy.analysis.statistics import student

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 import synthetic
-from elsewhere import cassava, foreign
+from imported_runs import cassava, imported_run
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import Run, group_runs, key_of, whole_metrics
@@ -143,8 +143,8 @@ def test_seconds_alone_give_speed_up_cost_and_provisional_advice():
 def test_times_of_epochs_go_before_whole_times():
     found = rows(
         [
-            foreign(1, epoch_seconds=40, training_seconds=170),
-            foreign(2, epoch_seconds=20, training_seconds=135),
+            imported_run(1, epoch_seconds=40, training_seconds=170),
+            imported_run(2, epoch_seconds=20, training_seconds=135),
         ]
     )
     assert found[2].basis == "epoch"
@@ -155,24 +155,26 @@ def test_times_of_epochs_go_before_whole_times():
 def test_throughput_goes_before_times_and_what_is_unlike_is_not_compared():
     found = rows(
         [
-            foreign(1, throughput=100.0, training_seconds=60.0),
-            foreign(2, throughput=190.0, training_seconds=30.0),
-            foreign(3, throughput=270.0),
-            foreign(4, training_seconds=16.0),
+            imported_run(1, throughput=100.0, training_seconds=60.0),
+            imported_run(2, throughput=190.0, training_seconds=30.0),
+            imported_run(3, throughput=270.0),
+            imported_run(4, training_seconds=16.0),
         ]
     )
     assert found[2].speed.steady.value == pytest.approx(1.9)
     assert (found[4].speed.steady.value, bool(found[4].speed.reason)) == (None, True)
     assert found[4].speed.training.value == pytest.approx(60 / 16)
-    short = foreign(2, training_seconds=9.0)
+    short = imported_run(2, training_seconds=9.0)
     unlike = Run(short.result.model_copy(update={"epochs": 2}), source=short.source)
-    two = rows([foreign(1, training_seconds=60.0), unlike])[2]
+    two = rows([imported_run(1, training_seconds=60.0), unlike])[2]
     assert (two.speed.steady.value, bool(two.speed.reason)) == (None, True)
 
 
 def test_runs_without_seeds_are_repeats_that_pair_with_none():
     runs = [
-        foreign(n, line=10 * n + i, training_seconds=60.0 / n + i, quality=0.9 - 0.01 * i, metric="accuracy")
+        imported_run(
+            n, line=10 * n + i, training_seconds=60.0 / n + i, quality=0.9 - 0.01 * i, metric="accuracy"
+        )
         for n in (1, 2)
         for i in range(3)
     ]

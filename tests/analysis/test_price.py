@@ -1,7 +1,7 @@
 import pytest
 
 import synthetic
-from elsewhere import foreign
+from imported_runs import imported_run
 from published import TABLES, column
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.price import speed_up
@@ -139,7 +139,7 @@ def test_training_times_of_different_work_are_not_compared():
     found = speed(runs, "horovod", 2)
     assert found.steady.value == pytest.approx(1.9)
     assert (found.training.value, bool(found.training_reason)) == (None, True)
-    sets = [foreign(n, line=n, training_seconds=100.0, training_samples=1000 * n) for n in (1, 2)]
+    sets = [imported_run(n, line=n, training_seconds=100.0, training_samples=1000 * n) for n in (1, 2)]
     two = synthetic.summarise(sets)[1]
     assert (two.speed.steady.value, bool(two.speed.reason)) == (None, True)
 

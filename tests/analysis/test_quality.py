@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import synthetic
-from elsewhere import foreign
+from imported_runs import imported_run
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.quality import MARGIN, accepted_loss, decide, judge
 from scalestudy.analysis.runs import group_runs, key_of
@@ -96,7 +96,7 @@ def test_a_loss_within_the_margin_is_named_as_one():
 
 def test_an_imported_metric_of_unknown_scale_has_no_verdict_without_a_margin():
     known = {"metric": "badness", "better": "lower"}
-    runs = [foreign(n, line=n, quality=quality, **known) for n, quality in ((1, 0.0095), (4, 0.0135))]
+    runs = [imported_run(n, line=n, quality=quality, **known) for n, quality in ((1, 0.0095), (4, 0.0135))]
     assert judge(key_of("horovod", 4, {}), measure(group_runs(runs))).kind == "no-margin"
     margin = QualityMargin(0.01)
     assert judge(key_of("horovod", 4, {}), measure(group_runs(runs)), margin).kind == "unclear"

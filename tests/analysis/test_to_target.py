@@ -7,7 +7,7 @@ import pytest
 
 import mlperf
 import synthetic
-from curves import EPOCH, TARGET, learning, reaching, trained
+from runs_to_target import EPOCH, TARGET, learning, reaching, trained
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.runs import group_runs

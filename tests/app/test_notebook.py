@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import scalestudy
-from ear import Ear
+from recording_listener import RecordingListener
 from scalestudy.util.errors import UserError
 
 TEXT = 'task = "cnn"\n[train]\nbatch_size = 32\n[sweep]\nworkers = [1, 2]\nseed = [0, 1]\n'
@@ -68,10 +68,10 @@ def test_what_is_wrong_in_the_file_is_raised_as_it_is(study: Path, launcher) -> 
 
 
 def test_a_listener_hears_every_point_begin_and_end(study: Path, launcher) -> None:
-    ear = Ear()
-    scalestudy.run(study, listener=ear, report=False)
+    listener = RecordingListener()
+    scalestudy.run(study, listener=listener, report=False)
     for name in ("native-w1-s0", "native-w1-s1", "native-w2-s0", "native-w2-s1"):
-        assert ear.states.index((name, "running")) < ear.states.index((name, "done"))
+        assert listener.states.index((name, "running")) < listener.states.index((name, "done"))
 
 
 def test_a_bar_is_shown_where_one_is_asked_for(

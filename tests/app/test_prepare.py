@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ear import Ear
+from recording_listener import RecordingListener
 from scalestudy.app.follow import Listener
 from scalestudy.app.prepare import prepare_ahead, prepare_points
 from scalestudy.app.run_study import dry_run
@@ -36,10 +36,10 @@ def test_what_is_left_out_is_told_when_preparing_and_when_found_again(study: Pat
     request = request_of(study)
     result = survey(request)
     for take, times in ((prepare_points, 1), (prepare_points, 1), (prepare_ahead, 0)):
-        ear = Ear()
-        points = take(result.points, "classes", request.base, request.study, ear)
-        assert ear.notes == LEFT_OUT
-        assert ear.tasks.count("Preparing set") == times
+        listener = RecordingListener()
+        points = take(result.points, "classes", request.base, request.study, listener)
+        assert listener.notes == LEFT_OUT
+        assert listener.tasks.count("Preparing set") == times
         assert len(points) == 2 and len({point.files for point in points}) == 1
 
 
@@ -48,15 +48,15 @@ def test_classes_without_a_training_sample_are_told(study: Path) -> None:
         (study.parent / "set" / f"c{number}").mkdir()
         Image.new("L", (8, 8)).save(study.parent / "set" / f"c{number}" / "0.png")
     study.write_text(study.read_text().replace("[sweep]", "validation = 0.5\n[sweep]"))
-    request, ear = request_of(study), Ear()
-    prepare_points(survey(request).points, "classes", request.base, request.study, ear)
-    assert "no training sample of 4 of 10 classes" in ear.notes[1]
+    request, listener = request_of(study), RecordingListener()
+    prepare_points(survey(request).points, "classes", request.base, request.study, listener)
+    assert "no training sample of 4 of 10 classes" in listener.notes[1]
 
 
 def test_a_dry_run_tells_it_writes_nothing_and_refuses_what_a_run_would_refuse(study: Path) -> None:
-    ear = Ear()
-    assert list(dry_run(request_of(study), listener=ear))
-    assert ear.notes == LEFT_OUT
+    listener = RecordingListener()
+    assert list(dry_run(request_of(study), listener=listener))
+    assert listener.notes == LEFT_OUT
     assert {entry.name for entry in study.parent.iterdir()} == {"set", "study.toml"}
     (study.parent / "set" / "images").mkdir()
     (study.parent / "set" / "stray.png").rename(study.parent / "set" / "images" / "0.png")
@@ -74,12 +74,12 @@ def test_a_dry_run_refuses_a_batch_beyond_the_samples_that_are_prepared(study: P
 
 
 def test_a_dry_run_for_a_queue_tells_it_before_the_data_are_prepared_too(study: Path) -> None:
-    request, ear = request_of(study), Ear()
+    request, listener = request_of(study), RecordingListener()
     result = survey(request)
     result.launcher = SimpleNamespace(detached=True)
-    assert set(result.dry_run_points(result.points, ear)) == {point.name for point in result.points}
-    assert "not prepared yet" in ear.notes[0]
-    assert ear.notes[1:] == LEFT_OUT
+    assert set(result.dry_run_points(result.points, listener)) == {point.name for point in result.points}
+    assert "not prepared yet" in listener.notes[0]
+    assert listener.notes[1:] == LEFT_OUT
 
 
 @pytest.mark.parametrize("out", ["set", "set/a/results", "linked/results"])
@@ -109,7 +109,7 @@ def with_train(study: Path, lines: str) -> list:
     """Return the points of the study with these lines added to [train], after preparing its data."""
     study.write_text(study.read_text() + lines)
     request = request_of(study)
-    return prepare_points(survey(request).points, "classes", request.base, request.study, Ear())
+    return prepare_points(survey(request).points, "classes", request.base, request.study, RecordingListener())
 
 
 def test_class_weights_are_known_once_the_data_is_prepared_and_make_no_other_point(study: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ear import Ear
+from recording_listener import RecordingListener
 from scalestudy.app.follow import Listener, stay
 from scalestudy.app.run_study import Interrupted, run_study, submit_study
 from scalestudy.app.survey import Request, request_of
@@ -103,11 +103,11 @@ def queued(study: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_jobs_are_submitted_in_the_order_of_the_study(queued: Path) -> None:
-    request, ear = request_of(queued), Ear()
-    submit_study(request, Options(), listener=ear)
+    request, listener = request_of(queued), RecordingListener()
+    submit_study(request, Options(), listener=listener)
     folder = StudyFolder.open(request.target)
     arranged = folder.order.arrange(folder.points())
-    names = [name for name, _ in ear.jobs]
+    names = [name for name, _ in listener.jobs]
     assert names == [point.name for point in arranged]
     assert [folder.runs(name)[0].point().place for name in names] == [point.place for point in arranged]
 
@@ -137,10 +137,10 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
 
     monkeypatch.setattr(survey, "prepare_ahead", counted)
 
-    ear = Ear()
-    result = run_study(request, listener=ear, report=False)
+    listener = RecordingListener()
+    result = run_study(request, listener=listener, report=False)
     names = ("native-w1-s0", "native-w1-s1")
-    assert [job for _, job in ear.jobs] == ["1", "2", "3", "4"]
+    assert [job for _, job in listener.jobs] == ["1", "2", "3", "4"]
     assert result.failures == [] and result.runs.height == 2
     assert sorted(asked) == sorted(names), "the data was looked for once"
     run = StudyFolder.open(request.target).runs(names[0])[0]
@@ -173,23 +173,23 @@ FULL = QueueRefused("Slurm", "sbatch", "QOSMaxSubmitJobPerUserLimit")
 @pytest.mark.parametrize("refusal", [None, FULL])
 def test_the_queue_is_fed_as_jobs_end(queued: Path, monkeypatch: pytest.MonkeyPatch, refusal) -> None:
     """Two of six points are in the queue at once, by the user's setting or because the queue refuses more."""
-    request, ear = request_of(queued), Ear()
+    request, listener = request_of(queued), RecordingListener()
     open_jobs: list[str] = []
     most = []
 
     def submit(self, script: Path) -> str:
         if refusal and len(open_jobs) == 2:
             raise refusal
-        open_jobs.append(str(len(ear.jobs) + 1))
+        open_jobs.append(str(len(listener.jobs) + 1))
         most.append(len(open_jobs))
         return open_jobs[-1]
 
     def ask(self, jobs, cluster: str = "") -> dict[str, JobView]:
         """Finish one more job once the queue is full or every job is submitted."""
         folder = StudyFolder.open(request.target)
-        if len(open_jobs) == 2 or len(ear.jobs) == 6:
+        if len(open_jobs) == 2 or len(listener.jobs) == 6:
             done = open_jobs.pop(0)
-            (name,) = (name for name, job in ear.jobs if job == done)
+            (name,) = (name for name, job in listener.jobs if job == done)
             folder.runs(name)[0].write_result(result_of(folder.runs(name)[0].point()))
         states = {job: "RUNNING" if job in open_jobs else "COMPLETED" for job in jobs}
         return {job: JobView(job=job, state=state) for job, state in states.items()}
@@ -201,20 +201,20 @@ def test_the_queue_is_fed_as_jobs_end(queued: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("scalestudy.launch.study_status.SHORTEST", 0.0)
     monkeypatch.setattr("scalestudy.launch.study_status.LONGEST", 0.0)
     options = Options(at_most=None if refusal else 2)
-    result = run_study(request, listener=ear, report=False, options=options)
-    assert result.runs.height == len(ear.jobs) == 6 and result.failures == []
+    result = run_study(request, listener=listener, report=False, options=options)
+    assert result.runs.height == len(listener.jobs) == 6 and result.failures == []
     assert max(most) == 2
-    blocked = [note for note in ear.notes if FULL.words in note]
+    blocked = [note for note in listener.notes if FULL.words in note]
     assert len(blocked) == (1 if refusal else 0), "a queue that takes no more is reported once"
 
 
 def test_what_a_launcher_says_while_it_waits_is_told(monkeypatch):
     monkeypatch.setattr("scalestudy.app.follow.study_status", lambda folder, known, names=None: known)
-    ear = Ear()
+    listener = RecordingListener()
 
     class Launcher:
         def start(self, folder, points, options):
             yield Note("a waits for a GPU")
 
-    stay(Launcher(), None, [], Overview([]), Options(), ear)
-    assert ear.notes == ["a waits for a GPU"]
+    stay(Launcher(), None, [], Overview([]), Options(), listener)
+    assert listener.notes == ["a waits for a GPU"]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import synthetic_result
-from ear import Ear
 from few_digits import few_digits
+from recording_listener import RecordingListener
 from scalestudy.analysis.next_runs import MOST_BLOCKS, MOST_DISTURBED, Limits
 from scalestudy.app.result import StudyResult
 from scalestudy.app.run_study import Interrupted
@@ -49,8 +49,8 @@ def decided(request: Request, limits: Limits | None = None, **more: Any) -> Stud
 
 
 @pytest.fixture
-def ear() -> Ear:
-    return Ear()
+def listener() -> RecordingListener:
+    return RecordingListener()
 
 
 def test_rows_are_timed_first_and_only_the_candidate_and_its_reference_are_trained(request_, launcher):
@@ -166,28 +166,28 @@ def test_a_row_whose_runs_fail_is_given_up(request_, launcher):
     assert max(rows_run(launcher).values()) <= 3
 
 
-def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher, ear):
+def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher, listener):
     launcher.quality = lambda point: 0.75 + 0.05 * (-1) ** point.seed - 0.015 * (point.workers == 2)
-    decided(request_, Limits(seeds=4), listener=ear)
+    decided(request_, Limits(seeds=4), listener=listener)
     assert rows_run(launcher)["native", 2, "trained"] <= 4
     launcher.points.clear()
     other = Request(request_.study, request_.text, request_.base, request_.target.with_name("other"))
-    decided(other, Limits(720), listener=ear)
+    decided(other, Limits(720), listener=listener)
     spent = sum(
         point.workers * launcher.wall(point) * (0.99 if point.timing else 1) for point in launcher.points
     )
     assert spent <= 720
-    assert ear.notes[-1].startswith("Not decided")
+    assert listener.notes[-1].startswith("Not decided")
 
 
-def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(request_, launcher, ear):
+def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(request_, launcher, listener):
     launcher.wall = lambda point: (
         100 if point.workers == 1 else (240 if point.seed % 2 else 60) * (1 + (point.strategy == "horovod"))
     )
-    decision = decided(request_, Limits(36000), listener=ear).advice.decision
+    decision = decided(request_, Limits(36000), listener=listener).advice.decision
     assert decision.kind == "uncertain"
     assert rows_run(launcher)["native", 2, "timed"] == MOST_BLOCKS
-    assert ear.notes[-1].startswith("Not decided") and "native on 2 workers" in ear.notes[-1]
+    assert listener.notes[-1].startswith("Not decided") and "native on 2 workers" in listener.notes[-1]
 
 
 def test_a_dry_run_names_the_next_runs_and_writes_nothing(request_, launcher):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scalestudy.hardware import cores
 from scalestudy.hardware.cores import core_by_core, granted, share_of_others, shares, use_by_others
-from trees import write
+from sysfs_files import write
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system pins no processes")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-import planted
+import supervised_call
 from forked import Forked
 from paths import SOURCE, SUPPORT
 from scalestudy.launch.failures import sentence
@@ -23,7 +23,7 @@ from scalestudy.store.run_folder import RunFolder
 def start(folder: Path, task: str, *, nohup: bool = False) -> Forked:
     """Start a worker of rank 1 with this task file."""
     (folder / "task.py").write_text(task)
-    return Forked(lambda: planted.main(str(folder)), folder, nohup=nohup)
+    return Forked(lambda: supervised_call.main(str(folder)), folder, nohup=nohup)
 
 
 def ended(folder: Path, task: str) -> tuple[int, str, Cause | None]:
@@ -36,7 +36,7 @@ def cause_within(cgroup: tuple[str, ...], folder: Path, task: str) -> tuple[int,
     """Return the exit code and cause of a worker in a cgroup, into which a fork would bring its memory."""
     (folder / "task.py").write_text(task)
     path = os.pathsep.join(map(str, (SOURCE, SUPPORT, folder)))
-    command = [*cgroup, sys.executable, "-m", "planted", str(folder)]
+    command = [*cgroup, sys.executable, "-m", "supervised_call", str(folder)]
     variables = os.environ | {"PYTHONPATH": path}
     done = subprocess.run(command, env=variables, cwd=folder, check=False, timeout=600)
     return done.returncode, RunFolder(folder).causes()[0]

@@ -7,7 +7,7 @@ from io import StringIO
 
 import pytest
 
-from elsewhere import cassava, foreign
+from imported_runs import cassava, imported_run
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.runs import Run
 from scalestudy.report.formats import to_csv, to_json
@@ -17,9 +17,9 @@ from scalestudy.report.write_document import html, markdown
 APART = {"source": "published"}
 LITTLE: dict[str, list[Run]] = {
     "seconds": cassava(),
-    "throughput": [foreign(n, throughput=90.0 * n) for n in (1, 2)],
-    "nothing but counts": [foreign(1), foreign(2)],
-    "quality": [foreign(n, quality=0.9, metric="iou", seed=0) for n in (1, 2)],
+    "throughput": [imported_run(n, throughput=90.0 * n) for n in (1, 2)],
+    "nothing but counts": [imported_run(1), imported_run(2)],
+    "quality": [imported_run(n, quality=0.9, metric="iou", seed=0) for n in (1, 2)],
 }
 
 

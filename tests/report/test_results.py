@@ -3,8 +3,8 @@
 import pytest
 
 import synthetic
-from curves import TARGET, learning
-from elsewhere import cassava
+from imported_runs import cassava
+from runs_to_target import TARGET, learning
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.gather import published_findings
 from scalestudy.report.results import NO_REFERENCE, UNTIMED, results_table

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from desk import Desk
+from cluster_study import ClusterStudy
 from scalestudy.store.study_folder import StudyFolder
 
 
@@ -16,7 +16,7 @@ def prepared(cluster):
 
 
 def test_a_study_that_was_removed_and_submitted_again_meets_none_of_its_old_jobs(prepared):
-    here = Desk(prepared, "removed")
+    here = ClusterStudy(prepared, "removed")
     here.plan(all={"hold": True})
     here.site(account="research", directives=["--nodelist=node1"])
     here("submit")
@@ -45,7 +45,7 @@ def test_a_study_that_was_removed_and_submitted_again_meets_none_of_its_old_jobs
 
 
 def test_a_job_whose_answer_was_lost_is_found_and_not_submitted_twice(prepared, monkeypatch):
-    here = Desk(prepared, "lost")
+    here = ClusterStudy(prepared, "lost")
     here.plan(all={"hold": True})
     programs = here.path / "programs"
     programs.mkdir()

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from desk import Desk
+from cluster_study import ClusterStudy
 from scalestudy.store.study_folder import StudyFolder
 
 
@@ -19,11 +19,11 @@ def prepared(cluster):
 
 
 @pytest.fixture
-def desk(prepared, request):
+def cluster_study(prepared, request):
     made = []
 
-    def make(**more) -> Desk:
-        made.append(Desk(prepared, request.node.name[:30], **more))
+    def make(**more) -> ClusterStudy:
+        made.append(ClusterStudy(prepared, request.node.name[:30], **more))
         return made[-1]
 
     yield make
@@ -32,8 +32,8 @@ def desk(prepared, request):
             each.code("cancel")
 
 
-def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(desk) -> None:
-    here = desk()
+def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(cluster_study) -> None:
+    here = cluster_study()
     here.study(workers=(1, 2), seed=(0, 1, 2))
     text = here("submit")
     assert text.count("Submitted native-w") == 6 and "scalestudy status results --live" in text
@@ -45,8 +45,8 @@ def test_a_study_is_submitted_watched_and_reported_and_repeats_nothing(desk) -> 
     assert not list(here.results.rglob("run-2"))
 
 
-def test_run_submits_watches_and_reports(desk) -> None:
-    here = desk()
+def test_run_submits_watches_and_reports(cluster_study) -> None:
+    here = cluster_study()
     here.plan(native_w1_s1={"exit": 3})
     code, text = here.code("run", "--no-report")
     assert code == 1
@@ -59,8 +59,8 @@ def test_run_submits_watches_and_reports(desk) -> None:
     assert here.code("run", "--no-report")[0] == 0
 
 
-def test_ctrl_c_leaves_the_jobs_and_says_how_to_watch_and_cancel(desk) -> None:
-    here = desk()
+def test_ctrl_c_leaves_the_jobs_and_says_how_to_watch_and_cancel(cluster_study) -> None:
+    here = cluster_study()
     here.plan(all={"hold": True})
     command = [sys.executable, "-m", "scalestudy", "run", "study.toml", "--out", "results"]
     with subprocess.Popen(
@@ -83,8 +83,8 @@ def test_ctrl_c_leaves_the_jobs_and_says_how_to_watch_and_cancel(desk) -> None:
     here.wait("done")
 
 
-def test_one_at_a_time_jobs_run_in_the_order_of_the_study(desk) -> None:
-    here = desk()
+def test_one_at_a_time_jobs_run_in_the_order_of_the_study(cluster_study) -> None:
+    here = cluster_study()
     here.study(workers=(1, 2), seed=(0, 1))
     here.plan(all={"seconds": 0.2})
     here("run", "--no-report", "--at-most", 1)
@@ -94,8 +94,8 @@ def test_one_at_a_time_jobs_run_in_the_order_of_the_study(desk) -> None:
     assert [name[-1] for name in ran] == ["0", "0", "1", "1"]
 
 
-def test_pending_jobs_say_why_and_running_ones_where_and_how_far(desk) -> None:
-    here = desk()
+def test_pending_jobs_say_why_and_running_ones_where_and_how_far(cluster_study) -> None:
+    here = cluster_study()
     here.study(seed=range(6))
     here.site(account="research")
     here.plan(all={"hold": True})
@@ -110,8 +110,8 @@ def test_pending_jobs_say_why_and_running_ones_where_and_how_far(desk) -> None:
     here("cancel")
 
 
-def test_what_is_cancelled_says_so_and_can_be_submitted_again(desk) -> None:
-    here = desk()
+def test_what_is_cancelled_says_so_and_can_be_submitted_again(cluster_study) -> None:
+    here = cluster_study()
     here.plan(all={"hold": True})
     here("submit")
     here.cluster.wait_for(lambda: "running" in here.states().values(), "a start")
@@ -127,8 +127,8 @@ def test_what_is_cancelled_says_so_and_can_be_submitted_again(desk) -> None:
     assert len(list(here.results.rglob("run-2"))) == 2
 
 
-def test_what_is_interrupted_goes_on_in_its_own_folder_up_to_the_limit(desk) -> None:
-    here = desk()
+def test_what_is_interrupted_goes_on_in_its_own_folder_up_to_the_limit(cluster_study) -> None:
+    here = cluster_study()
     here.study(seed=(0,))
     here.plan(all={"hold": True, "checkpoint": True})
     for _ in range(2):
@@ -146,8 +146,8 @@ def test_what_is_interrupted_goes_on_in_its_own_folder_up_to_the_limit(desk) -> 
     assert run.job().attempt == 3 and run.failure() is None
 
 
-def test_a_job_that_meets_its_time_limit_says_so_and_goes_on(desk) -> None:
-    here = desk()
+def test_a_job_that_meets_its_time_limit_says_so_and_goes_on(cluster_study) -> None:
+    here = cluster_study()
     here.study(seed=(0,))
     here.plan(all={"hold": True, "checkpoint": True})
     here("submit")
@@ -162,8 +162,8 @@ def test_a_job_that_meets_its_time_limit_says_so_and_goes_on(desk) -> None:
     assert not list(here.results.rglob("run-2"))
 
 
-def test_a_job_whose_node_dies_is_put_back_into_the_queue_and_is_not_failed(desk) -> None:
-    here = desk()
+def test_a_job_whose_node_dies_is_put_back_into_the_queue_and_is_not_failed(cluster_study) -> None:
+    here = cluster_study()
     here.study(seed=(0,))
     here.plan(all={"hold": True, "checkpoint": True})
     here("submit")
@@ -184,27 +184,31 @@ def test_a_job_whose_node_dies_is_put_back_into_the_queue_and_is_not_failed(desk
     assert seen <= {"running", "queued", "done"}
 
 
-def assert_billed(desk: Desk, point: str, cores: int) -> None:
+def assert_billed(cluster_study: ClusterStudy, point: str, cores: int) -> None:
     """Compare what a run's job recorded that it held with what Slurm's accounting charges for it."""
 
     def charged() -> str:
         columns = "State,AllocCPUS,NNodes,ElapsedRaw"
-        return desk.cluster.run("sacct", "-n", "-X", "-P", "-o", columns, "-j", desk.job(point)).stdout
+        return cluster_study.cluster.run(
+            "sacct", "-n", "-X", "-P", "-o", columns, "-j", cluster_study.job(point)
+        ).stdout
 
-    desk.cluster.wait_for(lambda: charged().startswith("COMPLETED"), "the end of the job in the accounting")
-    (held,) = StudyFolder.open(desk.results).runs(point)[-1].allocations().jobs
+    cluster_study.cluster.wait_for(
+        lambda: charged().startswith("COMPLETED"), "the end of the job in the accounting"
+    )
+    (held,) = StudyFolder.open(cluster_study.results).runs(point)[-1].allocations().jobs
     _, *numbers = charged().strip().split("|")
     allocated, nodes, seconds = map(int, numbers)
     assert (held.cores, held.nodes) == (allocated, nodes) == (cores, 1)
     assert 0 < held.ended - held.began <= seconds + 1  # Slurm counts whole seconds
 
 
-def test_what_a_job_holds_is_what_slurm_charges_and_who_shares_its_nodes_is_known(desk) -> None:
-    shares = desk()
+def test_what_a_job_holds_is_what_slurm_charges_and_who_shares_its_nodes_is_known(cluster_study) -> None:
+    shares = cluster_study()
     shares.site(account="research", exclusive=False, memory_per_node="4000M")
     shares.study(workers=(1, 4), seed=(0,))
     shares.plan(all={"seconds": 0})
-    alone = desk()
+    alone = cluster_study()
     alone.study(seed=(0,))
     alone.plan(all={"seconds": 0})
     for each in (shares, alone):
@@ -226,8 +230,8 @@ def test_what_a_job_holds_is_what_slurm_charges_and_who_shares_its_nodes_is_know
     assert "--mem=1000M" in scripts["native-w1-s0"] and "--mem=4000M" in scripts["native-w4-s0"]
 
 
-def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
-    here = desk()
+def test_a_controller_that_does_not_answer_keeps_nobody_waiting(cluster_study) -> None:
+    here = cluster_study()
     here.plan(all={"hold": True})
     here("submit")
     here.cluster.wait_for(lambda: set(here.states().values()) == {"running"}, "a start")
@@ -252,7 +256,7 @@ def test_a_controller_that_does_not_answer_keeps_nobody_waiting(desk) -> None:
 
 def test_without_accounting_the_cause_is_known_as_long_as_slurm_remembers(big_cluster) -> None:
     big_cluster.scalestudy("data", "prepare", "digits", "--cache", big_cluster.root / "cache")
-    here = Desk(big_cluster, "no-accounting", account=None)
+    here = ClusterStudy(big_cluster, "no-accounting", account=None)
     here.study(seed=(0, 1, 2))
     here.plan(native_w1_s1={"exit": 4}, native_w1_s2={"hold": True})
     here("submit")

@@ -45,7 +45,7 @@ GROUPS = {
     ),
     "mpirun": ("engines/tensorflow/test_mpirun.py",),
     "course": ("test_course.py",),
-    "hosts": ("launch/test_hosts_lab.py",),
+    "hosts": ("launch/test_virtual_hosts.py",),
     "tutorials": ("docs/test_tutorials.py",),
     "end to end": ("test_end_to_end.py",),
     "slurm: checks": ("slurm/test_check.py",),

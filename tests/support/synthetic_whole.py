@@ -5,7 +5,7 @@ from functools import cache
 
 import panels
 import synthetic
-from elsewhere import foreign
+from imported_runs import imported_run
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.features.proposal.facts import RequestOptions
 from scalestudy.features.proposal.panel import find_panel
@@ -25,7 +25,7 @@ def whole() -> Findings:
         for run in synthetic.seeded((1, 2, 4), ("mirrored",), 2, {CORES: cores}, serial=0.1 / cores)
     ]
     theirs = [
-        foreign(n, strategy="native", training_seconds=seconds) for n, seconds in ((1, 60.0), (2, 31.0))
+        imported_run(n, strategy="native", training_seconds=seconds) for n, seconds in ((1, 60.0), (2, 31.0))
     ]
     findings = analyse("whole", [*runs, *theirs])
     return replace(findings, readings=(READ,))
@@ -38,8 +38,8 @@ def statement_page() -> Document:
 
 def comparison_page() -> Document:
     """Two studies, one with a different setting and slower."""
+    from comparison_studies import two_counts
     from scalestudy.features.compare.comparison import compare
     from scalestudy.features.compare.comparison_page import compare_document
-    from sides import two_counts
 
     return compare_document(compare(two_counts("old"), two_counts("new_<b>", 0.8, **{"train.xla": True})))

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 
-from gathered import gathered
+from distributed_evaluation import evaluated_set
 from scalestudy.config.objectives import LOSSES, WEIGHTED, loss_terms
 from scalestudy.losses import bce, dice, focal
 from scalestudy.tasks.label_losses import NAMED, sum_of
@@ -18,10 +18,10 @@ from scalestudy.util.errors import UserError
 pytestmark = pytest.mark.engine
 
 SETS = {
-    "masks of 2": gathered("masks", 2),
-    "masks of 4": gathered("masks", 4),
-    "classes of 2": gathered("classes", 2),
-    "classes of 6": gathered("classes", 6),
+    "masks of 2": evaluated_set("masks", 2),
+    "masks of 4": evaluated_set("masks", 4),
+    "classes of 2": evaluated_set("classes", 2),
+    "classes of 6": evaluated_set("classes", 6),
 }
 
 

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from gathered import Gathered, gathered, measured, shares, sums_of, value_of
+from distributed_evaluation import EvaluatedSet, evaluated_set, measured, shares, sums_of, value_of
 from scalestudy.config.objectives import LOSSES, METRICS, known, loss_terms, metric_term
 from scalestudy.data.images.tiles import cut, cut_mask, tiles_of
 from scalestudy.tasks.label_losses import cross_entropy, sum_of
@@ -166,12 +166,12 @@ def reference():
 
 
 SETS = {
-    "masks of 2": gathered("masks", 2),
-    "masks of 4": gathered("masks", 4),
-    "one class missing": gathered("masks", 4, occurring=3),
-    "classes of 2": gathered("classes", 2),
-    "classes of 6": gathered("classes", 6),
-    "one label": gathered("classes", 3, occurring=1),
+    "masks of 2": evaluated_set("masks", 2),
+    "masks of 4": evaluated_set("masks", 4),
+    "one class missing": evaluated_set("masks", 4, occurring=3),
+    "classes of 2": evaluated_set("classes", 2),
+    "classes of 6": evaluated_set("classes", 6),
+    "one label": evaluated_set("classes", 3, occurring=1),
 }
 AVERAGED = {"precision": "precision_score", "recall": "recall_score", "f1": "f1_score"}
 
@@ -245,7 +245,7 @@ def test_top_k_of_all_classes_is_refused():
 
 
 def test_nothing_to_be_found_and_nothing_found_is_no_nan():
-    nothing = gathered("masks", 2)
+    nothing = evaluated_set("masks", 2)
     nothing.targets[:] = 0
     nothing.outputs[:] = 0
     expected = dict.fromkeys(METRICS, 1.0)
@@ -328,7 +328,7 @@ def test_iou_over_tiles_is_that_over_whole_images_of_a_model_that_sees_no_furthe
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "losses-and-metrics.md").read_text()
 TRUE = np.array([[[1, 1, 0, 0, 1, 1, 1, 0]]], "uint8")
 OUTPUTS = np.array([[[0.9, 0.8, 0.2, 0.1, 0.6, 0.4, 0.15, 0.2]]], "float32")[..., None]
-EXAMPLE = Gathered(DataInfo("masks", (1, 8, 1), 2), TRUE, OUTPUTS)
+EXAMPLE = EvaluatedSet(DataInfo("masks", (1, 8, 1), 2), TRUE, OUTPUTS)
 PARTS = dict(zip(("loss", "metric"), PAGE.split("## Losses")[1].split("## Metrics"), strict=True))
 ROWS = [
     (kind, *row)

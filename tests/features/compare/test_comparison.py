@@ -1,10 +1,10 @@
 import pytest
 
 import synthetic
+from comparison_studies import side
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.comparison import Side, compare
 from scalestudy.util.errors import UserError
-from sides import side
 
 SPEEDS = {"horovod": {1: 1.0, 2: 1.9, 4: 3.5}}
 

@@ -3,14 +3,14 @@ import json
 import pytest
 
 import synthetic
-from elsewhere import foreign
+from comparison_studies import two_counts
+from imported_runs import imported_run
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.compare.comparison import Side, compare
 from scalestudy.features.compare.comparison_page import compare_document, compare_json, summary
 from scalestudy.report.as_terminal import terminal
 from scalestudy.report.document import Table
 from scalestudy.report.write_document import markdown
-from sides import two_counts
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def elsewhere(name, factor, **each):
         analyse(
             name,
             [
-                foreign(
+                imported_run(
                     n,
                     line=10 * n + seed,
                     seed=seed,

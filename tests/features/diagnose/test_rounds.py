@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ear import Ear
+from recording_listener import RecordingListener
 from scalestudy.analysis.findings import analyse, read_study
 from scalestudy.app.follow import Listener
 from scalestudy.features.diagnose import rounds
@@ -149,7 +149,7 @@ def test_each_ablation_is_progress_and_each_round_but_the_last_says_how_long_the
 ):
     for name in ("_join", "_apart"):
         monkeypatch.setattr(rounds, name, lambda place, folder, ablation: ())
-    listener = Ear()
+    listener = RecordingListener()
     assert len(rounds.measure_rounds(point(), tmp_path, listener, rounds=3, seconds=0.3)) == 3
     assert listener.amounts == [1, 2, 3, 4, 5, 6]
     assert listener.total == 6
@@ -162,7 +162,7 @@ def test_a_slow_loader_is_measured_and_the_studys_report_shows_it(begun_study, m
     folder = begun_study("slow_loader.py")
     planned = plan(folder, None)
     assert planned.point.name == "mirrored-w2-s0"
-    found = rounds.diagnose(planned, listener := Ear(), rounds=1, seconds=0.2)
+    found = rounds.diagnose(planned, listener := RecordingListener(), rounds=1, seconds=0.2)
     assert sum(part.share.value for part in found.parts) == pytest.approx(1 - found.efficiency.value)
     assert [rank.rank for rank in found.ranks] == [0, 1]
     assert found.input.value > 0.2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from elsewhere import cassava
+from imported_runs import cassava
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.gather import about, gather, section
 from scalestudy.report.formats import sections

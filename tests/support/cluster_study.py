@@ -12,7 +12,7 @@ from scalestudy.store.study_folder import StudyFolder
 WORKERS = SUPPORT / "workers.py"
 
 
-class Desk:
+class ClusterStudy:
     """A folder with a study file, its site profile, and the plan of the workers."""
 
     def __init__(self, cluster, name: str, *, account: str | None = "research") -> None:

@@ -6,7 +6,7 @@ from scalestudy.analysis.runs import Run, RunSource
 from scalestudy.store.records import Outcome
 
 
-def foreign(
+def imported_run(
     workers: int,
     *,
     strategy: str = "horovod",
@@ -29,4 +29,4 @@ def foreign(
 def cassava() -> list[Run]:
     """Published training times in seconds."""
     seconds = {1: 562.0, 2: 332.0, 3: 249.0, 4: 214.0}
-    return [foreign(n, line=n + 1, training_seconds=time) for n, time in seconds.items()]
+    return [imported_run(n, line=n + 1, training_seconds=time) for n, time in seconds.items()]

@@ -12,11 +12,11 @@ import pytest
 
 HERE = Path(__file__).parent
 STUDY = """
-task = "brought"
+task = "thirdparty"
 [data]
 cache = "cache"
 [sweep]
-strategy = ["single", "brought"]
+strategy = ["single", "thirdparty"]
 workers = [1, 2]
 seed = 0
 """
@@ -49,28 +49,30 @@ def scalestudy(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_what_is_brought_is_offered_like_our_own(scalestudy, tmp_path):
-    scalestudy(tmp_path, "init", "study.toml", "--task", "brought")
+def test_a_third_party_package_is_offered_like_our_own(scalestudy, tmp_path):
+    scalestudy(tmp_path, "init", "study.toml", "--task", "thirdparty")
     text = (tmp_path / "study.toml").read_text()
     names, _, rest = text.partition("task = ")
-    assert "brought" in names.split("Names: ")[1].strip().split(", ")
-    assert rest.startswith('"brought"\n')
-    (tmp_path / "study.toml").write_text('task = "brough"')
+    assert "thirdparty" in names.split("Names: ")[1].strip().split(", ")
+    assert rest.startswith('"thirdparty"\n')
+    (tmp_path / "study.toml").write_text('task = "thirdpart"')
     _, refused = scalestudy(tmp_path, "run", "study.toml", code=2)
-    assert 'Did you mean "brought"?' in refused
+    assert 'Did you mean "thirdparty"?' in refused
 
 
 @pytest.mark.engine
-def test_a_study_of_what_is_brought_runs_from_its_data_to_its_report(scalestudy, tmp_path):
+def test_a_study_of_a_third_party_package_runs_from_its_data_to_its_report(scalestudy, tmp_path):
     (tmp_path / "study.toml").write_text(STUDY)
     scalestudy(tmp_path, "run", "study.toml")
     folder = "studies/study"
     rows = list(csv.DictReader(StringIO(scalestudy(tmp_path, "report", folder, "--format", "csv")[0])))
-    assert [(row["strategy"], row["workers"]) for row in rows] == [("single", "1"), ("brought", "1")]
+    assert [(row["strategy"], row["workers"]) for row in rows] == [("single", "1"), ("thirdparty", "1")]
     assert float(rows[0]["quality"]) == float(rows[1]["quality"]) > 0.9
-    point = json.loads((tmp_path / folder / "points" / "brought-w1-s0" / "run-1" / "point.json").read_text())
-    assert (point["data"]["source"], point["train"]["batch_size"]) == ("brought:60", 10)
-    assert rows[0]["metric"] == "brought"
+    point = json.loads(
+        (tmp_path / folder / "points" / "thirdparty-w1-s0" / "run-1" / "point.json").read_text()
+    )
+    assert (point["data"]["source"], point["train"]["batch_size"]) == ("thirdparty:60", 10)
+    assert rows[0]["metric"] == "thirdparty"
 
 
 @pytest.mark.slow
@@ -85,4 +87,4 @@ def test_without_the_package_its_study_is_refused_by_name(tmp_path):
         check=False,
     )
     assert done.returncode == 2
-    assert "brought" in done.stderr
+    assert "thirdparty" in done.stderr

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from scalestudy.app.follow import Listener
 
 
-class Ear(Listener):
+class RecordingListener(Listener):
     """Records notes, submitted jobs, states of points, and tasks with their progress."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from scalestudy.tasks.task import DataInfo
 IGNORED = 255
 
 
-class Gathered(NamedTuple):
+class EvaluatedSet(NamedTuple):
     """A set: its DataInfo, labels and outputs."""
 
     data: DataInfo
@@ -33,9 +33,9 @@ class Gathered(NamedTuple):
         return self.flat[1].argmax(axis=1) if self.outputs.shape[-1] > 1 else (self.flat[1][:, 1] >= 0.5) * 1
 
 
-def gathered(
+def evaluated_set(
     kind: str, classes: int, seed: int = 0, samples: int = 9, occurring: int | None = None
-) -> Gathered:
+) -> EvaluatedSet:
     """Create labels of `occurring` classes and outputs that are right more often than not.
 
     Two classes have one output channel, masks have ignored pixels, and there are ties.
@@ -54,7 +54,7 @@ def gathered(
     outputs = (outputs[..., 1:] if single else outputs).astype("float32")
     dtype = "uint8" if kind == "masks" else "int32"
     data = DataInfo(kind, (10, 12, 1), classes, IGNORED if kind == "masks" else None)
-    return Gathered(data, targets.astype(dtype), outputs)
+    return EvaluatedSet(data, targets.astype(dtype), outputs)
 
 
 def shares(count: int, workers: int, seed: int) -> list[slice]:
@@ -81,6 +81,6 @@ def value_of(metric, sums):
     return float(np.asarray(metric.result()))
 
 
-def measured(metric, given: Gathered) -> float:
+def measured(metric, given: EvaluatedSet) -> float:
     """The metric over the whole set."""
     return value_of(metric, sums_of(metric, given.targets, given.outputs))

@@ -1,4 +1,4 @@
-"""A supervised worker of rank 1 that calls `model()` of the file task.py: `python -m planted RUN_DIR`."""
+"""A supervised worker of rank 1 that calls `model()` of task.py: `python -m supervised_call RUN_DIR`."""
 
 import os
 import sys

@@ -6,6 +6,6 @@ from scalestudy import Placement
 
 
 def placement(environment: Mapping[str, str]) -> Placement | None:
-    if "BROUGHT_RANK" not in environment:
+    if "THIRDPARTY_RANK" not in environment:
         return None
-    return Placement(int(environment["BROUGHT_RANK"]), 2, 0, 1, 0, ("one", "other"), "brought")
+    return Placement(int(environment["THIRDPARTY_RANK"]), 2, 0, 1, 0, ("one", "other"), "thirdparty")

@@ -64,7 +64,7 @@ def missing() -> str | None:
     return f"machines need namespaces of their own: {refused.stderr.strip()}" if refused.returncode else None
 
 
-class Lab:
+class VirtualHosts:
     """A desk, from which commands are run as `guest`, and hosts that share `folder` with it."""
 
     def __init__(self, *hosts: str) -> None:
@@ -74,7 +74,7 @@ class Lab:
         self._names = ("desk", *hosts)
         self._machines: dict[str, psutil.Popen] = {}
 
-    def __enter__(self) -> "Lab":
+    def __enter__(self) -> "VirtualHosts":
         try:
             self._write()
             for name in self._names:

@@ -3,10 +3,10 @@
 import keras
 
 kind = "classes"
-data = "brought:60"
+data = "thirdparty:60"
 train = {"epochs": 10, "batch_size": 10, "learning_rate": 0.02}
-loss = "brought"
-metrics = ["brought"]
+loss = "thirdparty"
+metrics = ["thirdparty"]
 
 
 def model(data):

@@ -1,4 +1,4 @@
-"""A source of data: striped images, "brought:COUNT"."""
+"""A source of data: striped images, "thirdparty:COUNT"."""
 
 from collections.abc import Iterator
 
@@ -11,12 +11,12 @@ class Stripes:
     """Stripes that run down or across, with noise."""
 
     kind = "classes"
-    label = "brought"
+    label = "thirdparty"
 
     def __init__(self, argument: str | None, data: DataSettings) -> None:
         self._count, self._size, self._seed = int(argument or 20), data.image_size or (8, 8), data.seed
-        self.identity = f"brought:{self._count}"
-        self.fingerprint = digest("brought", 1, self._count, self._size, self._seed)
+        self.identity = f"thirdparty:{self._count}"
+        self.fingerprint = digest("thirdparty", 1, self._count, self._size, self._seed)
 
     def contents(self) -> Contents:
         return Contents(self._count, (*self._size, 1), np.dtype(np.uint8), 1 / 255, None, {})

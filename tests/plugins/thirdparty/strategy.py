@@ -4,11 +4,11 @@ from scalestudy import Joined, Placement, Traits
 from scalestudy import join as join_as
 
 TRAITS = Traits(
-    "brought",
+    "thirdparty",
     "one worker, by another package",
     "tensorflow",
     most_workers=1,
-    join="brought.strategy:join",
+    join="thirdparty.strategy:join",
     mark=("#112233", "square"),
 )
 
