@@ -54,6 +54,15 @@ def test_the_first_to_fail_is_blamed_and_no_echo(causes, rank):
     assert first_cause(reversed(causes)).rank == rank
 
 
+def test_of_two_hosts_whose_clocks_differ_by_seconds_the_one_that_tells_no_echo_is_blamed():
+    echo, own = (cause.model_copy(update={"host": f"n{cause.rank}"}) for cause in (TOLD, OWN))
+    late = own.model_copy(update={"time": 13.0})
+    assert first_cause([echo, late]).rank == 1
+    here = late.model_copy(update={"host": "n0"})
+    assert first_cause([echo, here]).rank == 0
+    assert first_cause([echo, late.model_copy(update={"time": 60.0})]).rank == 0
+
+
 def test_without_causes_nobody_is_blamed():
     assert first_cause([]) is None
 

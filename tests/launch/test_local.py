@@ -131,7 +131,8 @@ def test_an_interrupt_between_two_steps_ends_the_workers_and_is_written_down(fol
 
 LEAVES = (
     "import os, time\nopen('pid', 'w').write(str(os.getpid()))\n"
-    "while not os.path.exists('stop'): time.sleep(0.02)\nopen('checkpoint.npz', 'w')"
+    "while not os.path.exists('stop'): time.sleep(0.02)\nopen('checkpoint.npz', 'w')\n"
+    'open("stopped.json", "w").write(\'{"epoch": 1, "step": 2}\')'
 )
 
 

@@ -23,7 +23,7 @@ from scalestudy.launch.local import (
     write_down,
 )
 from scalestudy.launch.study_status import study_status
-from scalestudy.store.records import Cause, Failure, Hang, Sign
+from scalestudy.store.records import Cause, Failure, Hang, Sign, Stopped
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 
@@ -79,14 +79,15 @@ def test_neither_an_older_run_nor_one_of_a_queue_goes_on(folder, point, kept, wh
 
 def test_a_run_that_the_user_interrupted_goes_on_as_ours_and_as_if_nothing_had_been(folder, point, kept):
     kept.write_failure(by_the_user())
-    kept.stop.touch()
+    kept.ask_to_stop()
+    kept.write_stopped(Stopped(epoch=1, step=2))
     kept.write_hang(Hang(rank=None, phase="step", epoch=1, step=2, seconds=120))
     point = point.on(launch=ResolvedLaunch(progress_timeout=900))
     kept.write_launcher_process(kept.launcher_process().model_copy(update={"pid": 1, "host": "elsewhere"}))
     assert interrupted_run(folder, point) == kept
     assert kept.launcher_process().pid == os.getpid()
     assert kept.failure() is None
-    assert not kept.stop.exists()
+    assert not kept.stop.exists() and kept.stopped() is None
     assert kept.hang() is None
     assert kept.point().launch.progress_timeout == 900
     assert study_status(folder).states[point.name] == "running"
@@ -146,6 +147,8 @@ def test_workers_that_all_ended_well_without_a_result_have_failed(run):
     assert failure_of_end(run, None, 0.0, None).reason == "all workers ended, but there is no result"
     run.checkpoint.touch()
     run.ask_to_stop("rank 1 received SIGINT")
+    assert failure_of_end(run, None, 0.0, None).reason == "all workers ended, but there is no result"
+    run.write_stopped(Stopped(epoch=1, step=2))
     assert "(rank 1 received SIGINT)" in failure_of_end(run, None, 0.0, None).reason
 
 

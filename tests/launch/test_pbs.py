@@ -367,7 +367,8 @@ WORKER = """#!/bin/bash
 run=${!#}
 case "$(cat "$run/plan")" in
   good) echo done > "$run/result.json" ;;
-  stops) until [ -e "$run/stop" ]; do sleep 0.05; done; touch "$run/checkpoint.npz" ;;
+  stops) until [ -e "$run/stop" ]; do sleep 0.05; done; 
+    touch "$run/checkpoint.npz"; echo '{"epoch": 1, "step": 2}' >"$run/stopped.json" ;;
   fails) exit 3 ;;
 esac
 """

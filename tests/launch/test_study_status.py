@@ -99,9 +99,11 @@ def progress(age: float) -> Progress:
     return Progress(phase="training", epoch=1, epochs=2, step=1, steps=2, updated=NOW - age)
 
 
-def state(files: RunFiles, slurm: str | None, *, age: float = 0.0, ended: float | None = None) -> Derived:
+def state(
+    files: RunFiles, slurm: str | None, *, reported: float | None = None, ended: float | None = None
+) -> Derived:
     view = JobView(job="1", state=slurm) if slurm else None
-    return derive(files, view, now=NOW, asked=NOW - age, ended=None if ended is None else NOW - ended)
+    return derive(files, view, now=NOW, reported=reported, ended=None if ended is None else NOW - ended)
 
 
 WRITTEN = STATE_FAILURE.model_copy(update={"cancelled": True})
@@ -144,9 +146,12 @@ def test_a_state_follows_from_the_files_and_from_slurms_word(files, slurm, expec
     assert state(files, slurm, ended=0) == expected
 
 
-@pytest.mark.parametrize(("age", "asked", "expected"), [(1, 30, "running"), (30, 1, "queued")])
-def test_only_progress_that_is_younger_than_slurms_word_shows_that_it_runs(age, asked, expected) -> None:
-    assert state(RunFiles(progress=progress(age)), "PENDING", age=asked).state == expected
+@pytest.mark.parametrize("age", [1, 3600, -3600])
+def test_only_progress_since_slurms_word_shows_that_it_runs_whatever_the_nodes_clock(age) -> None:
+    files = RunFiles(progress=progress(age))
+    assert state(files, "PENDING", reported=NOW - age).state == "queued"
+    assert state(files, "PENDING", reported=NOW - age - 5).state == "running"
+    assert state(files, "PENDING").state == "running"
 
 
 @pytest.mark.parametrize(

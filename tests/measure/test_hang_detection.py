@@ -71,7 +71,7 @@ def test_a_rank_without_heartbeats_is_named_before_those_that_wait_for_it():
     signs = [sign(0, 3, written=195.0, moved=100.0), sign(1, 3, written=101.0, moved=101.0)]
     assert "no sign of life of rank 1 on node1 for 1:35 min" in describe_silence(signs, 200.0)
     alive = [each.model_copy(update={"written": 198.0}) for each in signs]
-    assert "no progress of rank 0 on node0 for 1:40 min" in describe_silence(alive, 200.0)
+    assert "no progress of rank 0 on node0 for 1:35 min" in describe_silence(alive, 200.0)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,14 @@ def test_a_rank_without_heartbeats_is_named_before_those_that_wait_for_it():
 def test_a_run_is_as_silent_as_the_rank_that_is_furthest_behind(moved, due, expected):
     signs = [sign(rank, 3, moved=time, due=due) for rank, time in enumerate(moved)]
     assert stalled_for(signs, 100.0) == expected
+
+
+@pytest.mark.parametrize("ahead", [-25.0, 0.0, 25.0])
+def test_how_long_a_living_rank_has_not_moved_is_told_by_its_own_clock(ahead):
+    here = sign(0, 3, moved=95.0 + ahead, written=99.0 + ahead, due=120)
+    assert stalled_for([here], 100.0) == (0, False)
+    stands = here.model_copy(update={"moved": 30.0 + ahead})
+    assert stalled_for([here, stands], 100.0) == (65, True)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ second argument, "callbacks" or "input", training hangs there, under a watchdog.
 
 import importlib.abc
 import json
-import os
 import sys
 import threading
 from pathlib import Path
@@ -262,8 +261,7 @@ def main(path: str, silent: str = "") -> None:
 
     folder, clock = RunFolder(path), PhaseClock()
     if (folder.path.parent / "stop").exists():
-        folder.stop.touch()
-        os.utime(folder.stop, (clock.started + 60, clock.started + 60))
+        folder.ask_to_stop()
     engine = Linear()
     if silent:
         silent_at(silent, folder, engine, clock)

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 
-from scalestudy.store.records import Progress, Result
+from scalestudy.store.records import Progress, Result, Stopped
 from scalestudy.store.run_folder import RunFolder
 
 
@@ -29,6 +29,7 @@ def work(run: RunFolder, plan: dict) -> int:
     while not beside("go").exists() if plan.get("hold") else time.time() < began + plan.get("seconds", 0.5):
         if run.stop.exists():
             run.checkpoint.touch()
+            run.write_stopped(Stopped(epoch=2, step=1))
             return 0
         now = time.time()
         run.write_progress(

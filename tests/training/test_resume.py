@@ -161,20 +161,17 @@ def test_the_checkpoint_of_another_seed_is_not_this_runs(session, tmp_path):
         checkpoint.read_position(path, session(seed=1, **COMMON).fingerprint())
 
 
-def test_a_new_process_forgets_what_the_last_one_was_asked_and_how_it_failed(framework, tmp_path):
+def test_a_new_process_forgets_how_the_last_one_failed_and_obeys_a_request_from_before_its_start(
+    framework, tmp_path
+):
     import os
 
-    from scalestudy.measure.clock import PhaseClock
     from scalestudy.store.run_folder import RunFolder
     from scalestudy.training.rank_run import forget_the_last_process
 
-    folder, clock = RunFolder(tmp_path), PhaseClock()
+    folder = RunFolder(tmp_path)
     (tmp_path / "failure.json").touch()
     folder.stop.touch()
-    os.utime(folder.stop, (clock.started - 60, clock.started - 60))
-    forget_the_last_process(folder, clock)
-    assert list(tmp_path.iterdir()) == []
-    folder.stop.touch()
-    os.utime(folder.stop, (clock.started + 1, clock.started + 1))
-    forget_the_last_process(folder, clock)
-    assert folder.stop.exists()
+    os.utime(folder.stop, (0, 0))  # who starts a process removes an old request
+    forget_the_last_process(folder)
+    assert list(tmp_path.iterdir()) == [folder.stop]

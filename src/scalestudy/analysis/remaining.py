@@ -119,6 +119,7 @@ def begun(status: PointStatus) -> float | None:
     if status.run is None or status.state != "running":
         return None
     try:
+        # A file's time and this host's clock: an estimate for display, in which seconds do not matter.
         since = (status.run.path / "ranks" / "0.json").stat().st_mtime
     except OSError:
         return None

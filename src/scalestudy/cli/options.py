@@ -157,4 +157,5 @@ def newest_study() -> Path:
             "no studies/*/study.json here",
             "Name a study file or a results folder, or run a study first.",
         )
+    # A guess that every command names; equal times choose any of them.
     return max(known, key=lambda record: record.stat().st_mtime).parent

@@ -131,6 +131,7 @@ def _of_this_life(status: PointStatus) -> Progress | None:
     progress, job = status.progress, status.job
     if progress is None or job is None:
         return progress
+    # Clocks of the queue, this host and the node: apart, they only hide or show an old progress for a while.
     begun = _unix(status.view.start) if status.view else None
     return None if progress.updated < max(begun or 0.0, job.submitted) else progress
 

@@ -1,8 +1,8 @@
 """Commands that report: `report`, `compare` and `demo`."""
 
 import shlex
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -154,12 +154,16 @@ def _share(study: Path | None, file: Path, *, force: bool) -> None:
 
 
 def _page(opened: "StudyFolder", findings: "Findings") -> str:
-    """Path of a study's page if it is up to date, else the command that writes it."""
-    page = opened.path / "report" / "report.html"
-    latest = max((run.result.finished for run in findings.runs), default="")
-    if page.exists():
-        written = datetime.fromtimestamp(page.stat().st_mtime, UTC)
-        if written.isoformat(timespec="seconds") >= latest.replace("Z", "+00:00"):
+    """Path of a study's page if it is up to date, else the command that writes it.
+
+    The table beside it, which is written after it, shows whether it has the same findings. Times would not:
+    runs end by the clocks of other hosts.
+    """
+    from scalestudy.report.formats import to_json
+
+    page, table = (opened.path / "report" / name for name in ("report.html", "table.json"))
+    with suppress(OSError, UnicodeDecodeError):
+        if page.exists() and table.read_text() == to_json(findings):
             return str(page)
     return f"write it with scalestudy report {shlex.quote(str(opened.path))} --format html"
 

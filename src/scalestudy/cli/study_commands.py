@@ -216,6 +216,7 @@ def _chosen_run(folder: "StudyFolder", names: list[str]) -> "RunFolder | None":
     states = study_status(folder).states
     running = [run for name, run in newest.items() if states[name] == "running"]
 
+    # Only decides which log is shown, under its path: all logs have the times of one file system.
     def last_written(run: "RunFolder") -> float:
         return max((file.stat().st_mtime for file in (run.path / "logs").glob("*.log")), default=0.0)
 

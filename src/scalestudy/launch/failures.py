@@ -52,7 +52,9 @@ def _filled_lines(file: Path | None, count: int) -> list[str]:
 
 
 WAKE = 0.5
-"""Seconds by which a first failure may be recorded after its consequences: by another clock or process."""
+"""Seconds by which a first failure may be recorded after its consequences: by another process."""
+CLOCKS_APART = 5.0
+"""The same on another host, whose clock may differ: which rank failed first is then seen by how it ended."""
 ECHOES = ("SIGTERM", "SIGHUP", "SIGABRT")
 """Signals by which launchers and frameworks end a rank after another has failed."""
 OF_OTHERS = (
@@ -79,8 +81,12 @@ def first_cause(causes: Iterable[Cause]) -> Cause | None:
     """
     causes = sorted(causes, key=lambda cause: cause.time)
     causes = [cause for cause in causes if cause.signal != "SIGHUP"] or causes
-    near = [cause for cause in causes if cause.time - causes[0].time <= WAKE]
+    near = [cause for cause in causes if cause.time - causes[0].time <= _may_precede(cause, causes[0])]
     return min(near, key=_echo, default=None)
+
+
+def _may_precede(cause: Cause, earliest: Cause) -> float:
+    return WAKE if cause.host == earliest.host else CLOCKS_APART
 
 
 def failure_of(

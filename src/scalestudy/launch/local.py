@@ -60,7 +60,7 @@ def failure_of_end(
         return failure_of(run, cause, last=next(iter(last_lines(run, f"rank-{cause.rank}", 1)), ""))
     if run.result() is not None:
         return None
-    if run.stop.exists() and run.checkpoint.exists():
+    if run.stop.exists() and run.stopped():
         why = run.stop.read_text()
         reason = f"stopped on request{f' ({why})' if why else ''}; run it again to continue"
         return Failure(rank=None, exit_code=None, reason=reason)
@@ -215,7 +215,7 @@ def _attempt(run: RunFolder, processes: ProcessGroup) -> Generator[Note | Moved,
     point = run.point()
     detector = HangDetector(run, processes.size, point.launch.progress_timeout)
     asked, deadline = False, float("inf")
-    last, seen = float("-inf"), -1.0
+    last, seen = float("-inf"), (0, 0)
     with spare_space(run.path), processes as workers:
         try:
             STOP.awaited = True
@@ -250,11 +250,13 @@ def _attempt(run: RunFolder, processes: ProcessGroup) -> Generator[Note | Moved,
     return STOP.failure(run) if failure and failed is None and STOP.number and not run.hang() else failure
 
 
-def _progress_written(run: RunFolder) -> float:
+def _progress_written(run: RunFolder) -> tuple[int, int]:
+    """Identify the progress record: it is replaced, so that the file differs even within a clock's tick."""
     try:
-        return (run.path / "progress.json").stat().st_mtime
+        found = (run.path / "progress.json").stat()
     except OSError:
-        return 0.0
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns
 
 
 def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
@@ -274,7 +276,7 @@ def interrupted_run(folder: StudyFolder, point: Point) -> RunFolder | None:
             run.write_launcher_process()
             run.forget_signs()
             write_point(run.path / "point.json", point)
-            run.stop.unlink(missing_ok=True)
+            run.forget_stop()
             (run.path / "failure.json").unlink(missing_ok=True)
             run.forget_causes()
             return run

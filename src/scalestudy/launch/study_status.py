@@ -54,6 +54,8 @@ class Answers(Record):
     jobs: dict[str, JobView] = Field(default_factory=dict)
     ended: dict[str, float] = Field(default_factory=dict)
     """Unix time of the answer that first said that a job is over."""
+    progress: dict[str, float] = Field(default_factory=dict)
+    """`updated` of the progress that each job had reported before the answer."""
 
     def due(self, jobs: Iterable[str], *, now: float, over: Collection[str] = ()) -> bool:
         """Whether to query these jobs again. `over` are the jobs that have ended according to their files."""
@@ -61,8 +63,10 @@ class Answers(Record):
         wait = SHORTEST if news and not self.error else self.interval
         return not 0 <= now - self.tried < wait  # a clock that was set back must not prevent it
 
-    def answered(self, views: Mapping[str, JobView], *, now: float) -> "Answers":
-        """Return the answers updated with a new one."""
+    def answered(
+        self, views: Mapping[str, JobView], *, now: float, progress: Mapping[str, float] | None = None
+    ) -> "Answers":
+        """Return the answers updated with a new one; `progress` is what the jobs had reported before it."""
         changed = any(self.jobs.get(job) != view for job, view in views.items())
         over = {job: now for job, view in views.items() if not view.live}
         return Answers(
@@ -71,6 +75,7 @@ class Answers(Record):
             interval=SHORTEST if changed else min(self.interval * 1.5, LONGEST),
             jobs=dict(views),
             ended=over | {job: time for job, time in self.ended.items() if job in over},
+            progress=dict(progress or {}),
         )
 
     def unanswered(self, error: str, *, now: float) -> "Answers":
@@ -87,13 +92,14 @@ def poll(
     now: float,
     cluster: str = "",
     over: Collection[str] = (),
+    progress: Mapping[str, float] | None = None,
     must: bool = False,
 ) -> Answers:
     """Return the queue's answers about these jobs, and query it if they are older than the interval.
 
     If the queue does not answer, the last answers are returned with the error. The answers are kept in the
-    study's folder. `over` are the jobs that have ended according to their files. With `must`, the queue is
-    asked now, regardless of the interval.
+    study's folder. `over` are the jobs that have ended according to their files, `progress` is what they have
+    reported. With `must`, the queue is asked now, regardless of the interval.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: With `must`, if the queue does not answer.
@@ -103,7 +109,7 @@ def poll(
     if not wanted or not (must or answers.due(wanted, now=now, over=over)):
         return answers
     try:
-        answers = answers.answered(queue.ask(wanted, cluster=cluster), now=now)
+        answers = answers.answered(queue.ask(wanted, cluster=cluster), now=now, progress=progress)
     except QUEUE_ERRORS as error:
         if must:
             raise
@@ -150,6 +156,7 @@ def is_unanswered(run: RunFolder) -> bool:
     record, launcher = run.job(), run.launcher_process()
     if record is None or record.job or run.result() or run.failure():
         return False
+    # One process wrote both records, so only its own host, where its pid decides, or this one is asked.
     return not (launcher is not None and is_alive(launcher) and is_recent(record.submitted))
 
 
@@ -193,22 +200,28 @@ class Derived:
 
 
 def derive(
-    files: RunFiles, view: JobView | None, *, now: float, asked: float, ended: float | None
+    files: RunFiles, view: JobView | None, *, now: float, reported: float | None, ended: float | None
 ) -> Derived:
     """Derive the state of a run from its files and the queue's answer about its job.
 
     A result takes precedence over everything. For a job that the queue knows, its answer takes precedence
     over the other files, except progress that is newer than the answer. Without an answer, the files decide.
 
-    `now`, `asked` (of the queue's answer) and `ended` (of the first answer that the job is over) are Unix
-    times.
+    Args:
+        files: The run's files.
+        view: The queue's answer; None if there is none.
+        now: Unix time.
+        reported: `updated` of the progress before the queue's answer; None if there was none.
+        ended: Unix time of the first answer that the job is over; None if it is not.
     """
     if files.damage or files.result or view is None or not files.job:
         return Derived(state_of_files(files, now=now))
     fresh = files.fresh(now)
     revived = files.failure is not None
     if view.live:
-        younger = files.progress is not None and fresh and files.progress.updated > asked
+        # Progress that differs from the one before the answer: the clocks of this host and of the job's node
+        # need not agree.
+        younger = files.progress is not None and files.progress.updated != reported
         return Derived("queued" if view.waiting and not younger else "running", revived=revived)
     return _after(files, view, fresh, None if ended is None else now - ended)
 
@@ -219,7 +232,8 @@ def _after(files: RunFiles, view: JobView, fresh: bool, since: float | None) -> 
     if not view.ended and fresh:  # forgotten by the queue, but still reporting progress
         return Derived("running")
     good = view.state == "COMPLETED" and not files.exit_code
-    if good and since is not None and since < FILES_LATE:
+    # Clocks of two login nodes may be compared; a time ahead of this one must not delay the end for ever.
+    if good and since is not None and abs(since) < FILES_LATE:
         return Derived("running")
     return Derived("cancelled" if view.state == "CANCELLED" else "failed", over=True)
 
@@ -262,7 +276,10 @@ def study_status(
         open_jobs = {job.job: run for run in runs.values() if (job := run.open_job(name))}
         cluster = next((run.job.cluster for run in runs.values() if run.job and run.job.cluster), "")
         over = [job for job, run in open_jobs.items() if run.files.exit_code is not None]
-        answer = poll(folder.path, queue, open_jobs, now=now, must=must, cluster=cluster, over=over)
+        progress = {job: run.files.progress.updated for job, run in open_jobs.items() if run.files.progress}
+        answer = poll(
+            folder.path, queue, open_jobs, now=now, must=must, cluster=cluster, over=over, progress=progress
+        )
         answers[name] = answer
         if open_jobs:
             overview = Overview([], asked=answer.asked, error=answer.error, silent=queue.title)
@@ -357,7 +374,8 @@ class PointRun:
         if view is not None and view.state == UNKNOWN and run.cancelled.exists():
             view = view.model_copy(update={"state": "CANCELLED"})
         ended = answer.ended.get(view.job) if answer and view else None
-        derived = derive(self.files, view, now=now, asked=answer.asked if answer else 0.0, ended=ended)
+        reported = answer.progress.get(view.job) if answer and view else None
+        derived = derive(self.files, view, now=now, reported=reported, ended=ended)
         state = _written_down(run, derived, view)
         failure = run.failure() if state in UNSUCCESSFUL else None
         queue = queue_of(job.queue) if job else None

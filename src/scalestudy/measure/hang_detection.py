@@ -129,6 +129,10 @@ def _living(before: Sequence[Sign], after: Sequence[Sign]) -> set[int]:
     return {sign.rank for sign in after if earlier.get(sign.rank) != sign.written}
 
 
+SILENT = 30.0
+"""Seconds without a sign of life after which a rank may be dead: more than clocks of hosts should differ."""
+
+
 def stalled_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
     """Return the seconds, in steps of 5, since the rank with the oldest progress moved, and if that is long.
 
@@ -137,9 +141,15 @@ def stalled_for(signs: Sequence[Sign], now: float) -> tuple[int, bool]:
     """
     if not signs:
         return 0, False
-    last = min(signs, key=lambda sign: sign.moved)
-    seconds = max(0.0, now - last.moved)
-    return int(seconds) // 5 * 5, seconds > max(30.0, last.due / 4)
+    last = max(signs, key=lambda sign: _unmoved(sign, now))
+    seconds = _unmoved(last, now)
+    return int(seconds) // 5 * 5, seconds > max(SILENT, last.due / 4)
+
+
+def _unmoved(sign: Sign, now: float) -> float:
+    """Return the seconds since a rank moved: by its own host's clock, while it gives signs of life."""
+    until = sign.written if abs(now - sign.written) <= SILENT else now
+    return max(0.0, until - sign.moved)
 
 
 def describe_silence(signs: Sequence[Sign], now: float) -> str:
@@ -147,13 +157,14 @@ def describe_silence(signs: Sequence[Sign], now: float) -> str:
 
     A rank without heartbeats is named first: the others wait for it.
     """
+    # For display only: here the clocks of hosts are compared. What ends a run is decided by `first_hung`.
     mute = min(signs, key=lambda sign: sign.written)
-    behind = min(signs, key=lambda sign: sign.moved)
+    behind = max(signs, key=lambda sign: _unmoved(sign, now))
     seconds = now - mute.written
-    if seconds > max(30.0, LATE * len(signs) / AT_MOST):
+    if seconds > max(SILENT, LATE * len(signs) / AT_MOST):
         where = f"no sign of life of rank {mute.rank} on {mute.host} for {_since(seconds)}"
         return f"{where}: its process is stopped, or its node is gone"
-    where = f"no progress of rank {behind.rank} on {behind.host} for {_since(now - behind.moved)}"
+    where = f"no progress of rank {behind.rank} on {behind.host} for {_since(_unmoved(behind, now))}"
     return f"{where}: it stands still at {behind.phase}"
 
 

@@ -41,7 +41,11 @@ def is_alive(process: LauncherProcess, last_sign: float | None = None) -> bool:
 
 
 def is_recent(sign: float) -> bool:
-    """Whether a sign of life at this Unix time is recent."""
+    """Whether a sign of life at this Unix time is recent.
+
+    The clock may be another host's. This decides which state is shown; what is done depends on the study's
+    lock, and on the queue's answers.
+    """
     return time.time() - sign < REMOTE_SILENCE
 
 

@@ -179,6 +179,15 @@ class Failure(Record):
     """Last state of the job in the queue ("TIMEOUT", "NODE_FAIL", "CANCELLED", …); None without a queue."""
 
 
+class Stopped(Record):
+    """`stopped.json`: the answer to a request to stop, written after the checkpoint to continue from."""
+
+    epoch: int
+    """Epoch that the checkpoint is in, counted from 1."""
+    step: int
+    """Steps done in this epoch."""
+
+
 class Cause(Record):
     """`causes/N.json`: how rank N ended, or was stopped, before its work was done."""
 

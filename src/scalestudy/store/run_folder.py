@@ -38,6 +38,7 @@ from scalestudy.store.records import (
     Record,
     Result,
     Sign,
+    Stopped,
 )
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.files import append_line, contents, write_atomically
@@ -131,6 +132,8 @@ class RunFolder:
     """What other programs used of the run's cores; None if it was little."""
     hang = _reader("signs/hang.json", Hang)
     """Why a watchdog stopped the run."""
+    stopped = _reader("stopped.json", Stopped)
+    """Where the run stopped on request, at its checkpoint; None if it did not."""
     model_record = _reader("model.json", ModelRecord)
     """Record of the run's models; None before the run has begun."""
     best_record = _reader("best.json", BestRecord)
@@ -145,6 +148,7 @@ class RunFolder:
     write_disturbance = _writer("disturbance.json", Disturbance)
     write_hang = _writer("signs/hang.json", Hang)
     write_job = _writer("job.json", JobRecord)
+    write_stopped = _writer("stopped.json", Stopped)
     write_model_record = _writer("model.json", ModelRecord)
     write_best_record = _writer("best.json", BestRecord)
     write_cause = _writer("causes/{rank}.json", Cause)
@@ -323,6 +327,11 @@ class RunFolder:
         self.refuse_other_job()
         with contextlib.suppress(FileExistsError), self.stop.open("x") as file:
             file.write(why)
+
+    def forget_stop(self) -> None:
+        """Remove a request to stop and its answer, before processes are started that it does not concern."""
+        self.stop.unlink(missing_ok=True)
+        (self.path / "stopped.json").unlink(missing_ok=True)
 
     def alive(self) -> bool:
         """Whether the process that owns the workers is running; for a job, whether its progress is recent."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.engines.group import Group
+from scalestudy.store.records import Stopped
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training.session import Position, Session
 from scalestudy.util.errors import RunError
@@ -214,6 +215,8 @@ class Keeper:
                 self._folder.refuse_other_job()
                 self._folder.sync_epochs()
                 write_checkpoint(self._folder.checkpoint, position, values, self._fingerprint)
+                if decision.stop:  # after the checkpoint, so that it never promises one that is not there
+                    self._folder.write_stopped(Stopped(epoch=position.epoch + 1, step=position.step))
         if decision.stop and not self._session.over:
             # In a ring, other ranks may still read from a rank whose sum is complete.
             self._await(position.mark, WRITTEN_WITHIN, "rank 0 to write its checkpoint")

@@ -11,7 +11,6 @@ from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
 from scalestudy.engines.interface import Engine
 from scalestudy.hardware.cores import granted
-from scalestudy.measure.clock import PhaseClock
 from scalestudy.measure.rank_environment import rank_record
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.plugins.engines import engine_traits
@@ -151,7 +150,7 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
     keeper = Keeper(folder, session)
     reporter = None
     if group.rank == 0:
-        forget_the_last_process(folder, clock)
+        forget_the_last_process(folder)
         reporter = Reporter(folder, session, keeper.found())
     chance = _try(folder, session)
     if reporter:
@@ -247,15 +246,13 @@ def _train(folder: RunFolder, session: Session, keeper: Keeper, reporter: Report
     keeper.after_epoch()
 
 
-def forget_the_last_process(folder: RunFolder, clock: PhaseClock) -> None:
-    """Remove the stop request and the failure record of an earlier process in this folder.
+def forget_the_last_process(folder: RunFolder) -> None:
+    """Remove the failure record of an earlier process in this folder.
 
-    The start time of this process is known to within two seconds.
+    A request to stop stays: who starts processes removes an earlier one, so it is for this process.
     """
     for name in ("failure.json", CHECKSUMS):
         (folder.path / name).unlink(missing_ok=True)
-    if folder.stop.exists() and folder.stop.stat().st_mtime < clock.started - 2:
-        folder.stop.unlink(missing_ok=True)
 
 
 def _await_result(folder: RunFolder) -> None:

@@ -126,6 +126,7 @@ STOPS = """
 kill -USR1 $PPID
 while [ ! -e stop ]; do sleep 0.02; done
 touch checkpoint.npz
+echo '{"epoch": 1, "step": 2}' >stopped.json
 exit 0"""
 """A worker that is asked to stop near its job's time limit, and stops."""
 

@@ -72,9 +72,10 @@ def work(run: RunFolder, script: str) -> tuple[int, str]:
 STOPS = """
 kill -USR1 $PPID
 while [ ! -e stop ]; do sleep 0.02; done
-touch checkpoint.npz
+touch -r stop checkpoint.npz
+echo '{"epoch": 3, "step": 12}' >stopped.json
 exit 0"""
-"""Ranks that are asked to stop near their job's time limit, and stop."""
+"""Ranks that are asked to stop near their job's time limit, and stop within the same tick of the clock."""
 LEAVES = STOPS.replace("-USR1", "-TERM")
 """Ranks that stop because their job must leave its nodes."""
 
@@ -96,9 +97,9 @@ LEAVES = STOPS.replace("-USR1", "-TERM")
             LEAVES.replace("exit 0", "touch result.json"), ENDING, 0, 0, False, id="done, cancelled"
         ),
         pytest.param(
-            "touch -d @1 checkpoint.npz" + LEAVES.replace("touch ch", ": ch").replace("exit 0", "exit 1"),
+            LEAVES.replace("echo", ": echo").replace(">stopped", "stopped").replace("exit 0", "exit 1"),
             *(RUNNING, 1, 1, False),
-            id="preempted without a checkpoint",
+            id="preempted with a checkpoint that answers no request",
         ),
     ],
 )
@@ -111,8 +112,8 @@ def test_a_job_is_put_back_only_if_it_stopped_and_nobody_cancelled_it(
     assert requeued(asked) == (put_back and slurm == RUNNING)
     assert run.checkpoint.exists() == ("checkpoint" in script)
     if put_back:
-        assert not run.stop.exists()
-        assert "stopped at a checkpoint" in output
+        assert not run.stop.exists() and run.stopped() is None
+        assert "in epoch 3 after step 12" in output
         assert ("submit the study again" in output) == (slurm != RUNNING)
 
 
@@ -171,10 +172,13 @@ def test_a_job_whose_folder_became_anothers_meanwhile_leaves_no_exit_code(run, t
 
 def test_what_an_earlier_job_left_is_cleared(run):
     (run.path / "causes").mkdir()
-    for name in ("exit", "stop", "causes/1.json"):
+    for name in ("exit", "stop", "stopped.json", "causes/1.json"):
         (run.path / name).touch()
     assert (
-        work(run, "for left in exit stop causes; do [ ! -e $left ] || exit 9; done; touch result.json")[0]
+        work(
+            run,
+            "for left in exit stop stopped.json causes; do [ ! -e $left ] || exit 9; done; touch result.json",
+        )[0]
         == 0
     )
 

@@ -112,7 +112,10 @@ def digest(*parts: object) -> str:
 
 
 def files_digest(root: Path, files: Iterable[Path]) -> str:
-    """Return the SHA-256 of the files' relative names, sizes and modification times (nanoseconds)."""
+    """Return the SHA-256 of the files' relative names, sizes and modification times (nanoseconds).
+
+    Times are compared for equality only, each with an earlier one of the same file, so no clock matters.
+    """
     stats = ((file.relative_to(root).as_posix(), file.stat()) for file in files)
     return digest(*((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))
 

@@ -196,8 +196,9 @@ def _run(folder: StudyFolder, point: Point, submission: Submission, undo: ExitSt
         undo.callback(run.write_job, before)
     run.write_launcher_process()
     write_point(run.path / "point.json", point)
-    for left in ("exit", "stop", "began", "requeues", "cancelled"):
+    for left in ("exit", "began", "requeues", "cancelled"):
         (run.path / left).unlink(missing_ok=True)
+    run.forget_stop()
     run.forget_signs()
     return run
 

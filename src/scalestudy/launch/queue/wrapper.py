@@ -79,7 +79,8 @@ class Wrapper:
             _say(f"ended with exit code {code}; the folder has become another job's")
             return 1
         if allocation:
-            self._record(allocation.model_copy(update={"ended": time.time()}))
+            # The queue's clock may be ahead of this node's.
+            self._record(allocation.model_copy(update={"ended": max(time.time(), allocation.began)}))
         final = self._judge(code)
         if final is None:
             return 0
@@ -120,8 +121,9 @@ class Wrapper:
             return False
 
     def _clear(self) -> None:
-        for name in ("exit", "stop", SECRET_FILE):
+        for name in ("exit", SECRET_FILE):
             (self._folder / name).unlink(missing_ok=True)
+        self._run.forget_stop()
         forget_addresses(self._folder)
         for name in ("causes", "signs"):
             shutil.rmtree(self._folder / name, ignore_errors=True)
@@ -167,46 +169,40 @@ class Wrapper:
     def _judge(self, code: int) -> int | None:
         """Return the job's final exit code; None if the job was requeued."""
         done = (self._folder / "result.json").exists()
-        stop, checkpoint = self._run.stop, self._run.checkpoint
         if self._terminated and not done:
             # A cancelled job must not come back; a preempted one is started again by the queue.
             if not self._queue.is_running():
-                stop.unlink(missing_ok=True)
+                self._run.forget_stop()
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 os.kill(os.getpid(), signal.SIGTERM)
-            if _modified(checkpoint) > _modified(stop):
+            if self._run.stopped():
                 code = 0  # the launcher may report the signal as a failure
         if code != 0 or done or not (self._folder / "point.json").exists():
             return code
-        if not (stop.exists() and checkpoint.exists()):
+        stopped = self._run.stopped()
+        if stopped is None:
             return 1
-        stop.unlink()
-        return None if self._put_back() else ABLE_TO_GO_ON
+        self._run.forget_stop()
+        words = f"stopped at a checkpoint in epoch {stopped.epoch} after step {stopped.step}"
+        return None if self._put_back(words) else ABLE_TO_GO_ON
 
-    def _put_back(self) -> bool:
+    def _put_back(self, words: str) -> bool:
         """Requeue the job, if possible and not done too often; return whether that succeeded.
 
         A preemption does not count towards the limit.
         """
         if self._terminated and self._queue.requeues and self._queue.requeue():
-            _say("stopped at a checkpoint; queued again")
+            _say(f"{words}; queued again")
             return True
         count = self._run.requeues().partition(" ")[0]
         number = int(count) + 1 if count.isdigit() else 1
         if self._queue.requeues and number <= REQUEUES:
             (self._folder / "requeues").write_text(f"{number} of {REQUEUES}\n")
-            _say(f"stopped at a checkpoint; queued again ({number} of {REQUEUES})")
+            _say(f"{words}; queued again ({number} of {REQUEUES})")
             if self._queue.requeue():
                 return True
-        _say("stopped at a checkpoint; submit the study again to continue from it")
+        _say(f"{words}; submit the study again to continue from it")
         return False
-
-
-def _modified(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
