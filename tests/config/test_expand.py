@@ -105,6 +105,12 @@ COMPILED = "[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = "
     ("text", "machine", "words"),
     [
         ('[sweep]\nstrategy = "single"\nworkers = [2, 4]', {}, ["study.toml, line 4"]),
+        ('[sweep]\nstrategy = "MirroredStrategy"', {}, ["study.toml, line 3", 'Write "mirrored"']),
+        (
+            '[train]\nxla = true\n[sweep]\nstrategy = "central-storage"\nworkers = 1',
+            {},
+            ["xla = false under central-storage"],
+        ),
         ("[sweep]\nworkers = [1, 8]", {"gpus": 2}, ["8 workers on 2 GPUs", "study.toml, line 3"]),
         (
             '[sweep]\nstrategy = "mirrored"\nworkers = 8',

@@ -55,8 +55,15 @@ def test_the_workers_of_one_process_are_all_computed_there(framework, name):
 
 @pytest.mark.engine
 def test_more_mirrored_workers_than_devices_are_refused(framework):
-    with pytest.raises(UserError, match=r"3 CPU devices .*\. Received 2\."):
-        joining.join("mirrored", ALONE, workers=3, device="cpu")
+    for name in ("mirrored", "central-storage"):
+        with pytest.raises(UserError, match=r"3 CPU devices .*\. Received 2\."):
+            joining.join(name, ALONE, workers=3, device="cpu")
+
+
+@pytest.mark.engine
+def test_a_worker_where_no_tpu_answers_is_refused(framework):
+    with pytest.raises(UserError, match="a TPU on this host"):
+        joining.join("tpu", ALONE, workers=2, device="cpu")
 
 
 def test_one_process_alone_is_its_own_group():

@@ -28,9 +28,18 @@ def test_a_strategy_belongs_to_one_engine_and_is_held_against_its_own_alone():
 
 
 @pytest.mark.parametrize(
-    ("name", "cores"), [("single", 3), ("horovod", 3), ("multiworker", 3), ("virtual", 3), ("mirrored", 12)]
+    ("name", "cores"),
+    [
+        ("single", 3),
+        ("horovod", 3),
+        ("multiworker", 3),
+        ("virtual", 3),
+        ("mirrored", 12),
+        ("central-storage", 12),
+        ("tpu", 12),
+    ],
 )
-def test_only_mirrored_computes_several_workers_at_a_time_in_one_process(name, cores):
+def test_strategies_of_several_devices_compute_all_workers_of_a_process_at_a_time(name, cores):
     assert 3 * traits(name).workers_at_once(4) == cores
 
 
@@ -44,6 +53,27 @@ def test_native_stands_for_what_the_workers_ask_for(workers, nodes, name):
 def test_every_strategy_has_a_colour_and_a_shape_of_its_own():
     colours, shapes = zip(*(traits(name).mark for name in REGISTRY.names()), strict=True)
     assert len(set(colours)) == len(set(shapes)) == len(REGISTRY.names())
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [
+        ("MirroredStrategy", "mirrored"),
+        ("tf.distribute.MirroredStrategy()", "mirrored"),
+        ("tf.distribute.experimental.CentralStorageStrategy", "central-storage"),
+        ("OneDeviceStrategy", "single"),
+        ("TPUStrategy", "tpu"),
+        ("MultiWorkerMirroredStrategy", "multiworker"),
+        ("multi_worker_mirrored", "multiworker"),
+        ("HorovodRunner", "horovod"),
+        ("hvd", "horovod"),
+        ("DistributedDataParallel", "ddp"),
+        ("torch.nn.parallel.DistributedDataParallel", "ddp"),
+        ("DeepSpeed", None),
+    ],
+)
+def test_a_class_of_another_tool_is_known_as_its_strategy(word, name):
+    assert strategies.named(word) == name
 
 
 def test_whoever_does_the_work_says_how_to_join_and_nobody_else_does():

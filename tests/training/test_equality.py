@@ -14,7 +14,7 @@ from scalestudy.launch import reserve
 pytestmark = pytest.mark.engine
 
 TIMELINE = "timeline.json"
-REAL = [("mirrored", 4), ("multiworker", 2), ("horovod", 2)]
+REAL = [("mirrored", 4), ("central-storage", 3), ("multiworker", 2), ("horovod", 2)]
 VIRTUAL = [("virtual", 2), ("virtual", 14)]
 COMPUTED = [("cnn", "float64"), ("cnn", "float32"), ("unet", "float64")]
 """Tasks and precisions of real workers."""
@@ -94,7 +94,8 @@ def results(data, tmp_path_factory) -> Path:
             ],
             [*cases("mirrored", 4), *changed("mirrored", 4)],
             [one for kind in VIRTUAL for one in cases(*kind)]
-            + [*changed("virtual", 4), *own("virtual", 2, "float64", "float32"), *brought("virtual", 4)],
+            + [*changed("virtual", 4), *own("virtual", 2, "float64", "float32"), *brought("virtual", 4)]
+            + [*cases("central-storage", 3), *own("central-storage", 2, "float64")],
         ]
         first, second, third = (start(group, 1, port, out) for group in alone)
         finish(first + second + third)
@@ -165,8 +166,9 @@ def test_samples_are_changed_alike_for_every_strategy(results, task, implementat
     assert max(np.abs(a - b).max() for a, b in zip(plain, other, strict=True)) > 1e-4
 
 
-def test_virtual_workers_with_their_own_statistics_equal_real_ones(results):
-    names = (f"unet-{kind}2-float64-own" for kind in ("mirrored", "virtual"))
+@pytest.mark.parametrize("real", ["mirrored", "central-storage"])
+def test_virtual_workers_with_their_own_statistics_equal_real_ones(results, real):
+    names = (f"unet-{kind}2-float64-own" for kind in (real, "virtual"))
     assert_equal(results, *names, TOLERANCE["float64"])
 
 

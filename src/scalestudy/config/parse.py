@@ -19,7 +19,7 @@ from scalestudy.config.catalog import (
 from scalestudy.config.file import FEWER, MOST_POINTS, QualityMargin, Study
 from scalestudy.config.toml_text import KeyLines, read_text, toml_table
 from scalestudy.plugins.engines import DEFAULT, engine_of_imports, engine_traits, find_engines, label_of
-from scalestudy.plugins.strategies import of_engine, traits
+from scalestudy.plugins.strategies import named, of_engine, traits
 from scalestudy.util.errors import UserError
 
 _INIT = "docs/reference/study-file.md lists every key with its default."
@@ -295,6 +295,8 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
 
 def _repair(name: str, value: Any) -> str:
     words = keys.choices(name)
+    if name == "sweep.strategy" and isinstance(value, str) and (strategy := named(value)):
+        return f'Write "{strategy}", the name of {value} here.'
     if isinstance(value, str) and not words and re.fullmatch(r"[-+0-9.e_]+|true|false", value):
         return f"Write {value} without quotes."
     if isinstance(value, list) and not name.startswith("sweep.") and "a list" not in keys.describe_key(name):

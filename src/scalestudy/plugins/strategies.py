@@ -3,6 +3,7 @@
 A package adds a strategy to an engine by an entry point in the group "scalestudy.strategies".
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -35,6 +36,9 @@ class Traits:
         devices: Devices that one process computes on: "one", or one "per-worker" of its workers.
         spans_nodes: Whether its workers may be on several nodes.
         timed: Whether its times count for speed-up; False if one device computes all workers.
+        synchronous: Whether all workers take a step together. Otherwise more workers compute different
+            updates, not the same ones sooner, and there is no speed-up.
+        serve: "module:function" with which the other processes serve rank 0 if it is not synchronous.
         summed_by: Library that moves gradients between workers, for people; "" if none does.
         xla: Whether XLA can compile a worker's computation.
         rendezvous: How its processes find each other; None for a single process.
@@ -46,7 +50,7 @@ class Traits:
         stands_for: The strategies that do the work if this is a name for several: for one worker, for
             several on one node, and across nodes.
         join: "module:function" that joins the other workers; "" if other strategies do the work.
-        aliases: Its names in files of other tools, in lower case.
+        aliases: Names that other tools have for it, in lower-case letters alone; see `named`.
         mark: Colour ("#RRGGBB") and shape (as named in Vega-Lite) of its points in figures.
     """
 
@@ -57,6 +61,8 @@ class Traits:
     devices: Literal["one", "per-worker"] = "one"
     spans_nodes: bool = False
     timed: bool = True
+    synchronous: bool = True
+    serve: str = ""
     summed_by: str = ""
     xla: bool = True
     rendezvous: Rendezvous | None = None
@@ -78,6 +84,11 @@ class Traits:
     def one_device(self) -> bool:
         """Whether one device computes all workers."""
         return self.one_process and self.devices == "one"
+
+    @property
+    def has_speed_up(self) -> bool:
+        """Whether more workers do the same work sooner."""
+        return self.timed and self.synchronous
 
     def processes_of(self, workers: int) -> int:
         """Number of processes of a run."""
@@ -124,6 +135,19 @@ def of_engine(engine: str) -> list[Traits]:
     return [row for row in REGISTRY.items() if row.engine == engine]
 
 
+def named(word: str) -> str | None:
+    """The strategy that other tools call `word`, as `tf.distribute.MirroredStrategy`; None if there is none.
+
+    The class of a strategy is its name in Keras, TensorFlow, Horovod and PyTorch.
+    """
+    last = word.rpartition(".")[2].partition("(")[0]
+    letters = re.sub(r"[^a-z]", "", last.lower()).removesuffix("strategy")
+    for row in REGISTRY.items():
+        if letters in (row.name.replace("-", ""), *row.aliases):
+            return row.name
+    return None
+
+
 def working_names() -> list[str]:
     """Names of the strategies that do the work themselves."""
     return [row.name for row in REGISTRY.items() if row.stands_for is None]
@@ -140,6 +164,11 @@ def references(engine: str | None) -> tuple[str, ...]:
 def is_timed(name: str) -> bool:
     """Whether times of this strategy count for speed-up; True for a strategy that is not installed here."""
     return traits(name).timed if name in REGISTRY else True
+
+
+def is_synchronous(name: str) -> bool:
+    """Whether workers of this strategy take steps together; True for one that is not installed here."""
+    return traits(name).synchronous if name in REGISTRY else True
 
 
 def position(name: str) -> int:

@@ -94,6 +94,8 @@ class CompiledReplicas(Replicas):
     overlaps_once = False
     """Whether on GPUs only the first bucket's sum overlaps with back-propagation, because TensorFlow's
     collectives wait for all work started before them."""
+    copies_weights = True
+    """Whether each device has its own copy of the weights, updated only by its worker."""
 
     @property
     def in_halves(self) -> bool:

@@ -95,7 +95,7 @@ class TensorFlowTrainer(KerasTrainer):
                 "xla = true",
                 "Remove it, or return sequences of one length from read(data).",
             )
-        fused = gpu(0) is not None
+        fused = gpu(0) is not None and self._replicas.copies_weights
         self.loss_scale: LossScale | None = None
 
         def prepare(optimizer: keras.Optimizer) -> None:

@@ -37,6 +37,8 @@ def tf_config(process: Process) -> str:
 
 NAME = "tensorflow"
 PACKAGE = "scalestudy.engines.tensorflow"
+LIBTPU = "libtpu"
+"""The driver of a TPU, a package in the images of TPU hosts."""
 BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True)
 """TensorFlow's gRPC server listens on all interfaces, without authentication and without a setting for it."""
 BY_HOROVOD = Rendezvous("horovod", secret=True)
@@ -50,6 +52,7 @@ SINGLE = Traits(
     most_workers=1,
     plain=True,
     join=f"{PACKAGE}.replicas:join_single",
+    aliases=("onedevice", "default"),
     mark=("#6E7781", "diamond"),
 )
 NATIVE = Traits(
@@ -68,9 +71,28 @@ MIRRORED = Traits(
     NAME,
     devices="per-worker",
     join=f"{PACKAGE}.distribute:join_mirrored",
-    aliases=("mirroredstrategy",),
     summed_by="TensorFlow: rings in memory, or NCCL",
     mark=("#009E73", "square"),
+)
+CENTRAL_STORAGE = Traits(
+    "central-storage",
+    "TensorFlow's CentralStorageStrategy: the devices of one node, variables on its CPU",
+    NAME,
+    devices="per-worker",
+    xla=False,
+    join=f"{PACKAGE}.central_storage:join",
+    summed_by="TensorFlow: copies to the CPU",
+    mark=("#9900FF", "triangle-left"),
+)
+TPU = Traits(
+    "tpu",
+    "TensorFlow's TPUStrategy: the cores of a TPU host, in one process",
+    NAME,
+    devices="per-worker",
+    library=LIBTPU,
+    join=f"{PACKAGE}.tpu:join",
+    summed_by="TensorFlow: the TPU's own links",
+    mark=("#AACC77", "arrow"),
 )
 MULTIWORKER = Traits(
     "multiworker",
@@ -80,7 +102,7 @@ MULTIWORKER = Traits(
     spans_nodes=True,
     rendezvous=BY_TF_CONFIG,
     join=f"{PACKAGE}.distribute:join_multiworker",
-    aliases=("mwms", "multiworkermirrored"),
+    aliases=("mwms", "multiworkermirrored", "collectiveallreduce"),
     summed_by="TensorFlow: rings by gRPC, or NCCL",
     mark=("#CC79A7", "triangle-up"),
 )
@@ -94,7 +116,7 @@ HOROVOD = Traits(
     library="horovod",
     compressions=("fp16",),
     join=f"{PACKAGE}.horovod:join",
-    aliases=("hvd",),
+    aliases=("hvd", "horovodrunner", "horovodrun", "horovodestimator"),
     summed_by="Horovod: Gloo, NCCL or MPI",
     mark=("#D55E00", "triangle-down"),
 )
@@ -136,6 +158,8 @@ class TensorFlowTraits(EngineTraits):
         SINGLE,
         NATIVE,
         MIRRORED,
+        CENTRAL_STORAGE,
+        TPU,
         MULTIWORKER,
         HOROVOD,
         VIRTUAL,
@@ -241,6 +265,13 @@ class TensorFlowTraits(EngineTraits):
                 else f"none in {sys.prefix}",
                 "Build it into this environment, in the project's folder (needs a C++ compiler and cmake): "
                 f"environments/build-horovod.sh {shlex.quote(sys.prefix)}",
+            )
+        if LIBTPU in libraries and importlib.util.find_spec(LIBTPU) is None:
+            return UserError(
+                "a TPU, which the tpu strategy needs",
+                f"none: {LIBTPU}, its driver, is missing",
+                "Run it on a TPU host with its TensorFlow, or use another strategy: "
+                "`scalestudy check --strategies` lists them.",
             )
         return None
 
