@@ -4,7 +4,6 @@ import hashlib
 import os
 import shlex
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -21,7 +20,7 @@ from scalestudy.store.records import Record
 from scalestudy.store.run_folder import NAME, OF_NEWER, RunFolder, write_point
 from scalestudy.store.state import UNSUCCESSFUL, state_of_runs
 from scalestudy.util.errors import LONGEST, UserError
-from scalestudy.util.files import contents, refuse_inside_study, sync_folder, write_atomically
+from scalestudy.util.files import contents, make_folder, refuse_inside_study, sync_folder, write_atomically
 from scalestudy.util.locks import Timeout, take
 
 __all__ = ["RunFolder", "StudyFolder", "default_folder"]
@@ -265,9 +264,8 @@ class StudyFolder:
 @contextmanager
 def _temporary(parent: Path, prefix: str) -> Iterator[Path]:
     """A new temporary folder, which the caller renames; removed on an error."""
-    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    folder = make_folder(parent, prefix)
     try:
-        folder.chmod(0o777 & parent.stat().st_mode)
         yield folder
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

@@ -5,6 +5,7 @@ Commands write where the user names it: not over their inputs, and not among the
 
 import errno
 import os
+import secrets
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -67,15 +68,13 @@ def replacing(path: Path, beside: Path | None = None, *, durable: bool = True) -
     Raises:
         OSError: If it cannot be written. After any error, `path` is unchanged, and no other file is left.
     """
-    if beside is None:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        temporary = Path(name)
-    else:
-        handle, temporary = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666), beside
+    temporary = beside or path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    if beside is not None:
+        beside.unlink(missing_ok=True)  # a killed writer's, perhaps of another user of the same group
+    # Unlike mkstemp's, with the permissions of any new file: those that the umask and the folder give.
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with open(handle, "wb") as file:
-            # mkstemp grants access only to the owner; a study has the usual permissions of its user.
-            os.fchmod(handle, 0o666 & ~_umask())
             yield file
             if durable:
                 file.flush()
@@ -168,7 +167,19 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _umask() -> int:
+def make_folder(parent: Path, prefix: str) -> Path:
+    """Make a new folder with a random name.
+
+    Unlike mkdtemp's, it has the permissions of any new folder: those that the umask gives, and the group and
+    the set-group-ID bit of a folder that a group shares.
+    """
+    folder = parent / f"{prefix}{secrets.token_hex(4)}"
+    folder.mkdir()
+    return folder
+
+
+def umask() -> int:
+    """Return the permissions that new files and folders of this process do not get."""
     # os.umask can only read the mask by setting it, a race between threads; /proc shows it.
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("Umask:"):

@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from scalestudy.util.errors import RunError
+from scalestudy.util.files import umask
 
 __all__ = ["Timeout", "take"]
 
@@ -21,8 +22,9 @@ NONE_HERE = (errno.ENOSYS, errno.ENOTSUP, errno.ENOLCK)
 def take(path: Path, *, wait: bool = False) -> AbstractContextManager[object] | None:
     """Take the lock of a file until the context ends; return None on a file system without locks.
 
-    The file and its content remain. Child processes do not inherit the lock. A new file can be accessed only
-    by its owner, because anyone who can open a file for reading can hold its lock forever.
+    The file and its content remain. Child processes do not inherit the lock. A new file can be opened only by
+    those whom the umask lets write, such as the group of a shared folder, because anyone who can open a file
+    for reading can hold its lock forever.
 
     Args:
         path: The file; created if it does not exist.
@@ -34,7 +36,7 @@ def take(path: Path, *, wait: bool = False) -> AbstractContextManager[object] | 
         OSError: If the file cannot be opened.
     """
     # filelock's fallback for file systems without locks leaves files behind when the holder is killed.
-    lock = FileLock(path, blocking=wait, fallback_to_soft=False, mode=0o600)
+    lock = FileLock(path, blocking=wait, fallback_to_soft=False, mode=_lock_mode())
     try:
         return lock.acquire()
     except Timeout:
@@ -49,6 +51,11 @@ def take(path: Path, *, wait: bool = False) -> AbstractContextManager[object] | 
         if error.errno not in NONE_HERE:
             raise
         return None
+
+
+def _lock_mode() -> int:
+    writers = 0o222 & ~umask()
+    return 0o600 | writers | writers << 1  # whoever may write may also read
 
 
 NAME = "scalestudy"

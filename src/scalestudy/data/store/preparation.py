@@ -7,7 +7,6 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ from scalestudy.data.store.prepared import PREPARED_SCHEMA, Prepared, write_head
 from scalestudy.hardware.own_process import memory_limit
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import sync_folder
+from scalestudy.util.files import make_folder, sync_folder
 from scalestudy.util.locks import take
 
 
@@ -101,9 +100,8 @@ def new_folder(place: Path, *, alone: bool) -> Iterator[Path]:
     try:
         for leftover in place.parent.glob(f"{place.name}{_MARK}*") if alone else ():
             shutil.rmtree(leftover, ignore_errors=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f"{place.name}{_MARK}", dir=place.parent))
+        temporary = make_folder(place.parent, f"{place.name}{_MARK}")
         yield temporary
-        temporary.chmod(0o755)
         if place.exists() and Prepared.find(place) is None:
             place.rename(temporary / "damaged")
             shutil.rmtree(temporary / "damaged")
