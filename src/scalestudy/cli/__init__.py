@@ -1,7 +1,9 @@
 """The command line: parse, call, print."""
 
 import io
+import os
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -14,7 +16,7 @@ from scalestudy.cli import (
     run_commands,
     study_commands,
 )
-from scalestudy.cli.help import OVERVIEW, CommandGroup, epilog
+from scalestudy.cli.help import OVERVIEW, Command, CommandGroup, epilog
 from scalestudy.cli.options import option
 from scalestudy.util.errors import explain
 
@@ -70,6 +72,7 @@ for name, group in NAMED.items():
 for prefix, group in {"": app, **{f"{name} ": group for name, group in NAMED.items()}}.items():
     for entry in group.registered_commands:
         entry.epilog = epilog(f"{prefix}{entry.name}")
+        entry.cls = Command
 
 
 @app.callback(invoke_without_command=True)
@@ -86,16 +89,35 @@ def main(arguments: list[str] | None = None) -> None:
 
     Exit codes: 0 done, 1 a run failed, 2 wrong input, 70 a bug in Scalestudy, 130 interrupted.
     """
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # file names may contain undecodable bytes
             stream.reconfigure(errors="backslashreplace")
     try:
-        sys.exit(app(arguments, standalone_mode=False) or 0)
+        code = app(arguments, standalone_mode=False) or 0
+        sys.stdout.flush()  # while an error can still be told
+        sys.exit(code)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (Python flushes it at exit)
+        sys.exit(1)
     except Exception as error:
         from scalestudy.cli.printing import bug_of, print_error, usage_error
 
         known = explain(error) or usage_error(error) or bug_of(error)
-        print_error(known)
+        with suppress(OSError):  # standard error may be a full disk
+            print_error(known)
         sys.exit(known.exit_code)
+
+
+def _open_missing_streams() -> None:
+    """Open the null device for standard streams that the caller has closed (`>&-`, some cron daemons).
+
+    Otherwise the first files that are opened take their numbers, and what children print goes into these.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode)  # noqa: SIM115 (takes the lowest free number, which is its own)
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)

@@ -1,10 +1,10 @@
-"""Additions to `--help`: examples for every command, and summaries that are not truncated."""
+"""Additions to Typer's commands: examples in `--help`, summaries that are not truncated, no empty values."""
 
 import difflib
 from typing import Any, ClassVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from scalestudy.util.errors import UserError
 
@@ -68,6 +68,40 @@ def epilog(command: str) -> str:
     """Examples of a command, shown below its options."""
     lines = [line for line in EXAMPLES.splitlines() if f"{line} ".startswith(f"scalestudy {command} ")]
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+class Command(TyperCommand):
+    """Refuses empty values, which an unset variable of a shell script gives.
+
+    A path of no characters would be the working folder; other values would reach code that expects text.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments.
+
+        Raises:
+            UserError: One is empty, and is not an argument for a user's own script.
+        """
+        given, further, _ = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter in self.params:
+            name = parameter.opts[0]
+            if not name.startswith("-"):  # an argument
+                name = parameter.metavar or name.upper()
+            of_script = parameter.nargs == -1 and not ctx.allow_interspersed_args
+            if not of_script:
+                _refuse_empty(given.get(parameter.name), name)
+        _refuse_empty(further, "every argument")
+        return super().parse_args(ctx, args)
+
+
+def _refuse_empty(given: Any, name: str) -> None:
+    values = given if isinstance(given, list | tuple) else [given]
+    if "" in values:
+        raise UserError(
+            f"a value for {name}",
+            'an empty one: ""',
+            "Write it out, or leave it out. In a shell script, a variable may be unset.",
+        )
 
 
 class CommandGroup(TyperGroup):
