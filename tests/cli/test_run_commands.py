@@ -1,5 +1,6 @@
 """`scalestudy run` and `submit`."""
 
+import json
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from scalestudy.config.parse import load_study
 from scalestudy.engines.tensorflow import installation
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.study_status import study_status
-from scalestudy.store.records import Disturbance
+from scalestudy.store.records import SHARED_CORES, Disturbance
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.units import duration
 from synthetic_result import result_of
@@ -162,20 +163,34 @@ def test_runs_that_other_programs_disturbed_are_repeated_on_request(call, study:
     assert len(folder.runs("native-w2-s0")) == 2 and "--repeat-disturbed" not in notes
 
 
-def test_a_run_on_cores_that_another_study_used_is_repeated_by_the_next_run(
+def test_a_run_on_cores_that_another_study_used_is_called_disturbed_and_repeated_only_on_request(
     call, study: Path, launcher, monkeypatch
 ) -> None:
     def shared(point, quality=0.75, wall=5.0):
-        return result_of(point, quality, wall).model_copy(
-            update={"oversubscribed": "cores shared with another study"}
-        )
+        return result_of(point, quality, wall).model_copy(update={"oversubscribed": SHARED_CORES})
 
     both = ["native-w1-s0", "native-w2-s0"]
-    for result, ran in ((shared, both), (result_of, both), (result_of, [])):
-        monkeypatch.setattr("synthetic_result.result_of", result)
-        launcher.ran = []
-        assert call("run", study, "--no-report")[0] == 0
-        assert sorted(launcher.ran) == ran
+    monkeypatch.setattr("synthetic_result.result_of", shared)
+    _, _, notes = call("run", study, "--no-report")
+    assert "2 of 2 runs are disturbed" in notes and notes.count(SHARED_CORES) == 1
+    launcher.ran = []
+    assert "2 of 2 points are already done" in call("run", study, "--no-report")[1]
+    assert launcher.ran == []
+
+    text = call("run", study, "--dry-run")[1]
+    assert text.count(f"done (disturbed: {SHARED_CORES})") == 2
+    assert "2 points, 0 to run" in text and "--repeat-disturbed" in text
+    text = call("status", opened(study).path)[1]
+    assert "2 points: 2 done" in text and text.count("done (disturbed)") == text.count(SHARED_CORES) == 2
+    points = json.loads(call("status", opened(study).path, "--format", "json")[1])["points"]
+    assert [point["disturbed"] for point in points] == [SHARED_CORES] * 2
+
+    monkeypatch.setattr("synthetic_result.result_of", result_of)
+    text = call("run", study, "--dry-run", "--repeat-disturbed")[1]
+    assert "2 points, 2 to run" in text and "of the finished ones" not in text
+    assert call("run", study, "--no-report", "--repeat-disturbed")[0] == 0
+    assert sorted(launcher.ran) == both
+    assert "disturbed" not in call("run", study, "--dry-run")[1]
 
 
 def test_a_dry_run_says_how_long_it_takes_by_the_runs_that_have_ended(call, study: Path, launcher) -> None:

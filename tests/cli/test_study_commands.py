@@ -77,9 +77,9 @@ def test_what_is_special_of_a_finished_run_is_shown(call, study, folder, launche
     _write_again(second, oversubscribed="cores shared with another study")
     code, text, _ = call("status", folder.path)
     assert code == 0
-    assert "2 points: 2 done" in text and text.count("oversubscribed") == 1
+    assert "2 points: 2 done" in text and text.count("done (disturbed)") == 1
     assert f"{folder.points()[0].name}: its model is missing: {missing}" in text
-    assert "oversubscribed" in line_of(study_status(folder).points[1]).line("[2/2]")
+    assert "(disturbed)" in line_of(study_status(folder).points[1]).line("[2/2]")
     _, text, _ = call("status", folder.path, "--format", "json")
     results = {point["name"]: point["result"] for point in json.loads(text)["points"]}
     assert [result["model_missing"] for result in results.values()] == [missing, None]

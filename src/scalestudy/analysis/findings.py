@@ -208,7 +208,7 @@ def runs_of(status: PointStatus, study: Path) -> Iterator[Run]:
             tuple(wrong),
             folder.gallery_record(),
             allocations=held.jobs if held else (),
-            busy=f"other programs used {noted.share:.0%} of its cores" if noted else None,
+            busy=noted.words if noted else None,
         )
     )
     yield run

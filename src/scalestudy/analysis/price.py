@@ -20,6 +20,7 @@ from scalestudy.analysis.measures import (
 from scalestudy.analysis.runs import Key, Run, seed_of
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
 from scalestudy.plugins.strategies import references
+from scalestudy.store.records import SHARED_CORES
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     reason = (
         "virtual workers are computed one after another, so they have no speed-up"
         if is_virtual(runs)
-        else f"oversubscribed: {excluded}"
+        else f"{'disturbed' if excluded == SHARED_CORES else 'oversubscribed'}: {excluded}"
         if excluded
         else None
     )

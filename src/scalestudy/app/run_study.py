@@ -98,6 +98,8 @@ def dry_run(
         yield from _in_words(plan.order, ready.values())
     if ready:
         yield _expected_time(plan, set(ready))
+    if left := [status for status in plan.overview.disturbed if status.name not in ready]:
+        yield f"{len(left)} of the finished ones are disturbed: --repeat-disturbed repeats them."
     if shared := sum(point.oversubscribed is not None for point in ready.values()):
         yield f"{shared} of them oversubscribed: their times will not count."
 

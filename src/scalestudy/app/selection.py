@@ -114,6 +114,7 @@ def _point(status: "PointStatus") -> dict[str, Any]:
         "name": point.name,
         "state": status.state,
         "reason": status.reason or None,
+        "disturbed": status.disturbed or None,
         "strategy": point.strategy,
         "implementation": point.implementation,
         "workers": point.workers,

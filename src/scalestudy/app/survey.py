@@ -77,7 +77,8 @@ class Survey:
 
     def to_run(self, overview: Overview) -> set[str]:
         """Names of the points to run."""
-        again = [*overview.shared, *(overview.disturbed if self.options.repeat else [])]
+        # Only on request: another training costs as much, and is disturbed again while the others compute.
+        again = overview.disturbed if self.options.repeat else []
         return {status.name for status in (*overview.runnable, *again)}
 
     def in_order(self, names: Set[str]) -> list[Point]:

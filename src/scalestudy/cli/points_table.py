@@ -65,7 +65,14 @@ def line_of(status: PointStatus) -> PointLine:
     if status.result is not None:
         result = status.result
         missing = None if result.timing else result.model_missing
-        mark = "" if result.oversubscribed is None else "(oversubscribed)"
+        mark, reasons = "", []
+        if status.disturbed:
+            mark = "(disturbed)"
+            reasons.append(f"disturbed, so its times are too long: {status.disturbed}")
+        elif result.oversubscribed:
+            mark = "(oversubscribed)"
+        if missing is not None:
+            reasons.append(f"its model is missing: {missing}")
         return PointLine(
             name,
             state,
@@ -74,7 +81,7 @@ def line_of(status: PointStatus) -> PointLine:
             result.throughput,
             result.quality,
             training_seconds=result.training_seconds,
-            reason="" if missing is None else f"its model is missing: {missing}",
+            reason="; ".join(reasons),
         )
     if state == "running":
         line = replace(running_line(name, _of_this_life(status)), silent=status.silent)

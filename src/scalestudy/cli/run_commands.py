@@ -49,7 +49,7 @@ def run(
     dry_run: DryRunOption = False,
     at_most: AtMostOption = None,
     repeat: Annotated[
-        bool, option("Also repeat runs on whose cores other programs computed.", name="--repeat-disturbed")
+        bool, option("Also repeat runs on whose cores others computed.", name="--repeat-disturbed")
     ] = False,
     report: ReportOption = True,
     until: UntilOption = None,
@@ -100,8 +100,9 @@ def run(
         raise typer.Exit(130) from None
     if busy := result.overview.disturbed:
         count = f"{len(busy)} of {len(result.overview.points)} runs"
+        reasons = "; ".join(dict.fromkeys(status.disturbed for status in busy))
         text = (
-            f"Other programs used the cores of {count}, so their times are too long. "
+            f"{count} are disturbed ({reasons}), so their times are too long. "
             f"Repeat them when the machine is idle: {resume} --repeat-disturbed"
         )
         err().print(text, markup=False)

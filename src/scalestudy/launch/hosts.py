@@ -26,6 +26,7 @@ from scalestudy.launch.host_connection import (
 from scalestudy.launch.launcher import Note, Options
 from scalestudy.launch.local import Held, LocalLauncher
 from scalestudy.launch.reserve import ports, secret_for
+from scalestudy.store.records import SHARED_CORES
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
@@ -204,7 +205,7 @@ def reserve_devices(held: contextlib.ExitStack, point: Point, paths: Sequence[st
         starts.append((connection, ranks))
         names += [address_of(host, facts)] * len(ranks)
         if not facts.alone and not facts.gpus and point.oversubscribed is None:
-            point = point.on(oversubscribed="cores shared with another study")
+            point = point.on(oversubscribed=SHARED_CORES)
     port = held.enter_context(ports(point.processes + 2))
     variables = passed_on() | secret_for(point.processes)
 

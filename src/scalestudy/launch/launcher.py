@@ -58,6 +58,16 @@ class PointStatus:
         return self.point.name
 
     @property
+    def disturbed(self) -> str:
+        """Who else used the cores of a finished run, so that its times are too long; "" if nobody did."""
+        if self.result is None or self.run is None:
+            return ""
+        if self.result.oversubscribed and not self.point.oversubscribed:
+            return self.result.oversubscribed
+        noted = self.run.disturbance()
+        return noted.words if noted else ""
+
+    @property
     def runnable(self) -> bool:
         """Whether the point is to be run: neither done, queued nor running."""
         return self.state in (*UNSUCCESSFUL, "missing")
@@ -95,18 +105,9 @@ class Overview:
         return [status for status in self.points if status.runnable]
 
     @property
-    def shared(self) -> list[PointStatus]:
-        """Finished points whose cores another study used, though they were planned to have their own."""
-        return [
-            status
-            for status in self.points
-            if status.result and status.result.oversubscribed and not status.point.oversubscribed
-        ]
-
-    @property
     def disturbed(self) -> list[PointStatus]:
-        """Finished points whose cores other programs used as well."""
-        return [status for status in self.points if status.result and status.run and status.run.disturbance()]
+        """Finished points whose cores another study or other programs used as well."""
+        return [status for status in self.points if status.disturbed]
 
     @property
     def damaged(self) -> list[PointStatus]:
@@ -139,7 +140,7 @@ class Options:
         at_most: Maximum number of jobs in the queue at once; None for no limit.
         feeds: Whether the caller submits the remaining points later, so that no note about them is needed.
         resubmissions: How often a point may be submitted again.
-        repeat: Whether to run again what other programs disturbed.
+        repeat: Whether to run again what another study or other programs disturbed.
     """
 
     base: Path = Path()

@@ -189,9 +189,7 @@ def run_steps(
             planned = point.oversubscribed
             point, start = yield from hold(held, folder, point)
             if point.oversubscribed != planned:
-                yield Note(
-                    f"{point.name} is oversubscribed ({point.oversubscribed}): its times are excluded."
-                )
+                yield Note(f"{point.name} is disturbed: {point.oversubscribed}. Its times do not count.")
             run = interrupted_run(folder, point) or folder.new_run(point)
             processes = start(run)
             failure = yield from _attempt(run, processes)
@@ -199,8 +197,9 @@ def run_steps(
                 run.forget_signs()
                 share = processes.others()
                 if share >= BUSY:
-                    run.write_disturbance(Disturbance(share=share))
-                    yield Note(f"{point.name}: other programs used {share:.0%} of its cores.")
+                    disturbance = Disturbance(share=share)
+                    run.write_disturbance(disturbance)
+                    yield Note(f"{point.name} is disturbed: {disturbance.words}.")
     except (OSError, RunError) as error:
         failure = unable(error)
     if failure is not None and (unwritten := write_down(run, failure)):
@@ -380,7 +379,8 @@ class LocalLauncher:
             length = f"{epochs} epoch{'s' * (epochs != 1)}"
             cpus = point.launch.cpus_per_worker
             cores_held = f"{cpus} core{'s' * (cpus != 1)} per worker"
-            yield f"{point.name}  {status.state}  {batch}, {length}, {cores_held}{note}"
+            state = f"{status.state} (disturbed: {status.disturbed})" if status.disturbed else status.state
+            yield f"{point.name}  {state}  {batch}, {length}, {cores_held}{note}"
         yield f"{len(overview.points)} points, {len(points)} to run, results in {target}"
 
 

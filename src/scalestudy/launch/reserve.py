@@ -19,6 +19,7 @@ from scalestudy.hardware import devices
 from scalestudy.hardware.cores import core_by_core, shares
 from scalestudy.hardware.devices import Gpu, visible_gpus
 from scalestudy.launch.launcher import Note
+from scalestudy.store.records import SHARED_CORES
 from scalestudy.util.errors import RunError
 from scalestudy.util.locks import Timeout, private_folder, take
 
@@ -199,6 +200,6 @@ def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[
         run_cores(count, point.launch.cpus_per_worker, near) as (cpus, alone),
     ):
         if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
-            point = point.on(oversubscribed="cores shared with another study")
+            point = point.on(oversubscribed=SHARED_CORES)
         inherited = {name: value for name, value in os.environ.items() if name != ASSIGNED}
         yield point, port, cpus, inherited | secret_for(point.processes) | shown

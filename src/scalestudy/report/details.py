@@ -25,6 +25,7 @@ from scalestudy.report.document import (
 )
 from scalestudy.report.number_format import number
 from scalestudy.store.model_record import GalleryRecord, GallerySample
+from scalestudy.store.records import SHARED_CORES
 from scalestudy.util import units
 
 MOST_CLASSES = 50
@@ -166,7 +167,10 @@ def _undone(point: Planned, study_link: str) -> tuple[str | Cell, ...]:
 
 def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
     result, source = run.result, str(run.source or "")
-    state = "oversubscribed" if result.oversubscribed else "elsewhere" if run.foreign else "done"
+    state = "elsewhere" if run.foreign else "done"
+    if run.disturbed:
+        planned = result.oversubscribed not in (None, SHARED_CORES)
+        state = "oversubscribed" if planned else "disturbed"
     more = f" and {len(result.hosts) - 1} more" if len(result.hosts) > 1 else ""
     return (
         Cell(
@@ -181,7 +185,7 @@ def _done(run: Run, study_link: str, digits: int) -> tuple[str | Cell, ...]:
         _seconds(result.wall_seconds),
         "" if result.quality is None else number(result.quality, digits),
         f"{result.hosts[0]}{more}" if result.hosts else "",
-        result.oversubscribed or "",
+        run.disturbed or "",
     )
 
 

@@ -145,6 +145,15 @@ class Disturbance(Record):
     share: float
     """Share of the cores' time that they used."""
 
+    @property
+    def words(self) -> str:
+        """What they did, in words."""
+        return f"other programs used {self.share:.0%} of its cores"
+
+
+SHARED_CORES = "cores shared with another study"
+"""`Result.oversubscribed` of a run that was planned to have its own cores, and is disturbed for it."""
+
 
 class Hang(Record):
     """`signs/hang.json`: why a watchdog stopped the run."""
@@ -395,6 +404,7 @@ class Outcome(Record):
     model_missing: str | None = None
     """Why there is no saved model; None if there is one."""
     oversubscribed: str | None = None
+    """Why its times do not count: more workers than cores or GPUs, or `SHARED_CORES`."""
     peak_memory_bytes: list[int] = Field(default_factory=list)
     """Peak resident memory of each rank; for a resumed run, of its last process."""
     cpu_percent: list[float] = Field(default_factory=list)
