@@ -3,14 +3,16 @@
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from scalestudy.hardware.own_process import end_with
+from scalestudy.hardware.own_process import end_with, has_ended
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from scalestudy.util.modules import TASK_FILE
 from scalestudy.util.tracebacks import locate_error
@@ -23,6 +25,11 @@ WITHIN = "SCALESTUDY_ANSWER_WITHIN"
 """Environment variable: seconds within which a user's file must return, or give its next sample."""
 TIMEOUT = "Timeout ("
 """Text that faulthandler writes before the stacks of a process that exceeded its time."""
+
+POLL = 0.05
+"""Seconds between two looks whether a process has ended."""
+PIPE_BYTES = 1 << 20
+"""The most that a pipe holds on Linux."""
 
 Say = Callable[[Mapping[str, Any]], None]
 
@@ -51,6 +58,8 @@ def ask(
 ) -> Answer:
     """Run `python -m module` until it exits. Messages {"done", "all"} are passed to `on_progress`.
 
+    What it started and left in its process group, such as a tracker or a server, ends with it.
+
     Raises:
         UserError, RunError: If the answer is one: {"expected", "received", "action", "code"}.
     """
@@ -59,8 +68,6 @@ def ask(
         tempfile.TemporaryFile("w+", errors="replace") as errors,
         subprocess.Popen(
             [python, "-P", "-m", module, *arguments],
-            text=True,
-            errors="replace",
             start_new_session=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -68,18 +75,16 @@ def ask(
             env={**variables, ASKED_BY: str(os.getpid())},
         ) as process,
     ):
-        assert process.stdout is not None
         answer: dict[str, Any] = {}
         try:
-            for line in process.stdout:
+            for line in _lines_of(process):
                 message = _message_of(line)
                 if "done" in message and on_progress is not None:
                     on_progress(message["done"], max(message["all"], message["done"]))
                 answer = message or answer
-            code = process.wait()
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)  # before `wait`, after which the id may be another's
+        code = process.wait()
         errors.seek(0)
         told = errors.read()
     if "expected" in answer:
@@ -143,6 +148,28 @@ def say(message: Mapping[str, Any]) -> None:
     """Print a message on a line of its own."""
     sys.stdout.write(f"\n{json.dumps({KEY: message}, default=os.fspath)}\n")
     sys.stdout.flush()
+
+
+def _lines_of(process: "subprocess.Popen[bytes]") -> Iterator[str]:
+    """Yield what a process prints, line by line, until it has ended.
+
+    The end of its output is no sign of that: processes that it started hold the pipe as long as they live.
+    """
+    assert process.stdout is not None
+    output, begun, left = process.stdout.fileno(), b"", PIPE_BYTES
+    while left > 0:
+        ended = has_ended(process.pid)  # before reading: what it printed is in the pipe then
+        readable, _, _ = select.select([output], [], [], 0 if ended else POLL)
+        part = os.read(output, PIPE_BYTES) if readable else b""
+        if ended and not part:
+            return
+        if readable and not part:  # it has closed its output, or is about to end
+            time.sleep(POLL)
+        if ended:
+            left -= len(part)
+        *lines, begun = (begun + part).split(b"\n")
+        for line in lines:
+            yield line.decode(errors="replace")
 
 
 def _message_of(line: str) -> dict[str, Any]:

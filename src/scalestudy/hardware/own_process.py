@@ -82,6 +82,11 @@ def end_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def has_ended(child: int) -> bool:
+    """Whether a child has ended; it is not waited for, so that its id stays its own."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def leave(code: int) -> NoReturn:
     """End this process at once: threads of a framework may still wait for peers that have already left."""
     sys.stdout.flush()

@@ -11,7 +11,6 @@ import contextlib
 import faulthandler
 import os
 import resource
-import shutil
 import signal
 import socket
 import sys
@@ -22,11 +21,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from scalestudy.hardware.own_process import end_with, full_for, oom_kills
+from scalestudy.hardware.own_process import end_with, full_for, has_ended, oom_kills
 from scalestudy.store.records import Cause
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError, escape
 from scalestudy.util.files import spare_space
+from scalestudy.util.temporary import temporary_folder
 from scalestudy.util.tracebacks import crashed_at, error_text, raised_at, user_frame
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -175,7 +175,7 @@ def _wait(
         changed, status = os.waitpid(child, os.WUNTRACED | os.WCONTINUED | os.WNOHANG)
         if not changed:
             signalled = signal.sigwaitinfo(waited)
-            if signalled.si_signo != signal.SIGCHLD and not _has_ended(child):
+            if signalled.si_signo != signal.SIGCHLD and not has_ended(child):
                 on_signal(signalled.si_signo, signalled.si_pid)
         elif os.WIFSTOPPED(status):
             cause = _now(rank, kind="stopped", signal=signal.Signals(os.WSTOPSIG(status)).name)
@@ -188,25 +188,15 @@ def _wait(
             return status, stopped
 
 
-def _has_ended(child: int) -> bool:
-    """Whether the child has ended but was not waited for yet, so that a new signal cannot have ended it."""
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
 @contextlib.contextmanager
 def _temporary_folder() -> Iterator[str]:
     """Yield a folder for the child's temporary files (TensorFlow leaves one for each traced function)."""
-    parent = os.getpid()
-    try:
-        folder = tempfile.mkdtemp(prefix="scalestudy-worker-")
-    except OSError:  # a full disk: the worker reports it if it matters
-        yield tempfile.gettempdir()
-        return
-    try:
+    with contextlib.ExitStack() as held:
+        try:
+            folder = str(held.enter_context(temporary_folder("scalestudy-worker-")))
+        except OSError:  # a full disk: the worker reports it if it matters
+            folder = tempfile.gettempdir()
         yield folder
-    finally:
-        if os.getpid() == parent:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _read(readable: int) -> bytes:

@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -27,6 +26,7 @@ from scalestudy.tasks.task_file import FETCHED_WITHIN, import_file, limit_time, 
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import without_unused
 from scalestudy.util.registry import load
+from scalestudy.util.temporary import temporary_folder
 
 INTERVAL = 0.2
 """Seconds between two lines of progress."""
@@ -224,7 +224,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     task = task_of(module, data, resolved)
     refuse_weights(task, path, resolved.weights)
     # A full temporary folder is no error of the model: suppress OSError.
-    with contextlib.suppress(OSError), tempfile.TemporaryDirectory() as folder:
+    with contextlib.suppress(OSError), temporary_folder("scalestudy-task-") as folder:
         prove_savable(task.model, f"{folder}/model.keras", task.definitions)
     if is_ours(path):
         return {"notes": []}
