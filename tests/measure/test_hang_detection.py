@@ -132,6 +132,18 @@ def test_phases_are_told_when_they_are_entered_and_left():
     assert clock.heart.last.number == 4
 
 
+def test_a_rank_that_stands_still_in_its_part_of_a_step_is_behind_those_that_wait_for_it():
+    waits, still, evaluates = Heartbeat(), Heartbeat(), Heartbeat()
+    for heart in (waits, still):
+        heart.step(1, 0, "step")
+    waits.exchange()
+    waits.exchange()  # a second step of the same call
+    assert (waits.last.number, waits.last.phase) == (still.last.number + 2, "backward")
+    evaluates.enter("compile")
+    evaluates.exchange()
+    assert (evaluates.last.number, evaluates.last.phase) == (1, "compile")
+
+
 def test_the_slowest_step_is_known_and_other_phases_are_none(monkeypatch):
     times = iter([0.0, 1.0, 4.0, 6.0, 96.0])
     monkeypatch.setattr("scalestudy.measure.hang_detection.time.monotonic", lambda: next(times))

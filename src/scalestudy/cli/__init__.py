@@ -16,7 +16,7 @@ from scalestudy.cli import (
     run_commands,
     study_commands,
 )
-from scalestudy.cli.help import OVERVIEW, Command, CommandGroup, epilog
+from scalestudy.cli.help import OVERVIEW, CommandGroup, StrictCommand, epilog
 from scalestudy.cli.options import option
 from scalestudy.util.errors import explain
 
@@ -72,7 +72,7 @@ for name, group in NAMED.items():
 for prefix, group in {"": app, **{f"{name} ": group for name, group in NAMED.items()}}.items():
     for entry in group.registered_commands:
         entry.epilog = epilog(f"{prefix}{entry.name}")
-        entry.cls = Command
+        entry.cls = StrictCommand
 
 
 @app.callback(invoke_without_command=True)

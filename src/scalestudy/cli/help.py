@@ -70,7 +70,7 @@ def epilog(command: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-class Command(TyperCommand):
+class StrictCommand(TyperCommand):
     """Refuses empty values, which an unset variable of a shell script gives.
 
     A path of no characters would be the working folder; other values would reach code that expects text.

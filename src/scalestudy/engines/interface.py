@@ -162,6 +162,8 @@ class Trainer(Protocol):
         parameters: Number of parameters of the model.
         variables: All variables that training changes: of the model, the optimizer and the loss scale.
         model_suffix: Suffix of the files that `save` writes.
+        computed: Called in a step before gradients are exchanged, by engines that know when. A rank that
+            stands still in its own part of a step is thereby told from those that wait for it.
     """
 
     metrics: Sequence[str]
@@ -169,6 +171,7 @@ class Trainer(Protocol):
     parameters: int
     variables: Sequence[Variable]
     model_suffix: str
+    computed: Callable[[], None]
 
     @property
     def phases(self) -> Sequence[int]:

@@ -30,6 +30,15 @@ def start_within() -> float:
     return float(os.environ.get(PROGRESS_TIMEOUT, LaunchSettings().progress_timeout))
 
 
+def exchange_within() -> float:
+    """Return the seconds after which a library may give up an exchange that does not complete.
+
+    That is long after the watchdogs, which tell the rank that stands still from those that wait for it; a
+    library blames the rank that reports the error.
+    """
+    return 2 * start_within() + 60
+
+
 def meeting_address(placement: Placement) -> str:
     """Return the address to listen on for rank 0, or the address at which other ranks reach rank 0.
 

@@ -67,8 +67,10 @@ OF_OTHERS = (
     "Connection closed by peer",
     "Connection reset by peer",
     "remote process exited",
+    "at the same point within",
 )
-"""Messages of TensorFlow, Horovod, Gloo and NCCL about another rank that ended or does not answer."""
+"""Messages of TensorFlow, Horovod, Gloo, NCCL and of measured scripts about another rank that ended or does
+not answer."""
 
 
 def first_cause(causes: Iterable[Cause]) -> Cause | None:
@@ -137,13 +139,18 @@ def _memory(cause: Cause) -> str:
     return f": out of memory (the kernel killed {cause.oom_kills} process{several} of its cgroup for it)"
 
 
+def names_another(message: str) -> bool:
+    """Whether a message is about another rank that has ended or does not answer."""
+    return any(words in message for words in OF_OTHERS)
+
+
 def _echo(cause: Cause) -> int:
     """Return 0 for a rank's own failure, 1 for a possible echo, 2 for an end that names another rank."""
     if cause.kind == "signal":
         return int(cause.signal in ECHOES)
     if cause.kind not in ("exception", "exit"):
         return 0
-    if any(words in cause.words for words in OF_OTHERS):  # in a script, raised from the user's own line
+    if names_another(cause.words):  # in a script, raised from the user's own line
         return 2
     return 0 if cause.frame else 1
 

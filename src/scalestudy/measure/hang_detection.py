@@ -43,7 +43,7 @@ class ProgressMark(NamedTuple):
     slowest: float
 
 
-STEPS = ("input", "step")
+STEPS = ("input", "step", "backward")
 """Phases of a call of the compiled step, which take similar times in every call."""
 
 
@@ -56,6 +56,11 @@ class Heartbeat:
     def enter(self, phase: str) -> None:
         """Mark that the process has entered `phase`."""
         self.step(self.last.epoch, self.last.step, phase)
+
+    def exchange(self) -> None:
+        """Mark that the process has computed its part of a step, and from here on may wait for others."""
+        if self.last.phase in ("step", "backward"):
+            self.enter("backward")
 
     def step(self, epoch: int, step: int, phase: str) -> None:
         """Mark that `step` steps of `epoch` are done and the process has entered `phase`."""

@@ -131,8 +131,11 @@ class Session:
             self._loader, self._evaluation_loader, self._statistics_loader = loaders(
                 point, prepared, joined.replicas, self.steps, self.trainer.stage
             )
+        self.trainer.computed = clock.heart.exchange
         self.evaluated: Callable[[EpochRecord], None] = lambda record: None
         """Called on every rank after each evaluation, while the model still has the evaluated weights."""
+        self.shapes_digest = self.initial_digest = ""
+        """Digests of the model before training, on rank 0; see `digests_of_model`."""
         self.epoch = self.updates = self.restarts = 0
         self.elapsed = 0.0
         self._resumed: int | None = None

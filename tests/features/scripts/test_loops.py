@@ -21,7 +21,7 @@ from scalestudy.features.scripts.join import (
     main_file,
     torchrun_variables,
 )
-from scalestudy.features.scripts.launch import commands, run_script, script_of, sweep_of
+from scalestudy.features.scripts.launch import _with_ended, commands, run_script, script_of, sweep_of
 from scalestudy.features.scripts.measured_study import (
     Left,
     Recording,
@@ -33,6 +33,7 @@ from scalestudy.features.scripts.measured_study import (
 from scalestudy.features.scripts.script_workers import Workers
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import engine_of_script
+from scalestudy.store.records import Failure
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
@@ -311,14 +312,22 @@ def test_a_process_that_has_ended_its_script_leaves_others_that_hang(tmp_path, m
     assert script_process.done_file(tmp_path, 1).exists()
 
 
+def test_a_rank_that_fails_by_itself_is_to_blame_whichever_has_ended_before(tmp_path):
+    failure = Failure(rank=0, exit_code=1, reason="rank 0 ended with exit code 1: ValueError: own")
+    named = _with_ended(RunFolder(tmp_path), failure, [1])
+    assert named.rank == 0 and named.reason == f"{failure.reason}; rank 1 had ended the script before"
+
+
 @pytest.mark.slow
 @with_torch
-def test_the_rank_that_ended_before_another_failed_is_named(file, monkeypatch):
+def test_a_rank_that_leaves_early_is_named_not_the_one_that_waits_for_it(file, monkeypatch):
     file.write_text(
         "import os, torch.distributed as together\n"
         "together.init_process_group('gloo')\n"
-        "if os.environ['RANK'] == '0':\n"
-        "    together.barrier()\n"
+        "if os.environ['RANK'] == '1':\n"
+        "    print('nothing left for me', flush=True)\n"
+        "    raise SystemExit(0)\n"
+        "together.barrier()\n"
     )
     # As after LEAVE_AFTER seconds: its sockets close, and the other one's sum fails.
     monkeypatch.setattr("scalestudy.features.scripts.script_process.__name__", "leaves_at_once")
@@ -329,5 +338,8 @@ def test_the_rank_that_ended_before_another_failed_is_named(file, monkeypatch):
     )
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(file.parent), os.environ.get("PYTHONPATH", "")]))
     script = script_of(file, (), workers=2, launch={"device": "cpu"})
-    with pytest.raises(RunError, match=r"rank 0 ended.*rank 1 had ended the script before"):
+    with pytest.raises(RunError) as caught:
         run_script(script, print)
+    assert caught.value.received.startswith("rank 1 ended the script early, with exit code 0")
+    assert "rank 0 ended with exit code 1" in caught.value.received
+    assert "| nothing left for me" in caught.value.received

@@ -99,6 +99,7 @@ class KerasTrainer:
             Variable(variable.dtype, tuple(variable.shape), id(variable) in own) for variable in self._all
         ]
         self.model_suffix = ".keras" if isinstance(task.model, keras.Model) else ".pt"
+        self.computed: Callable[[], None] = lambda: None
         self.metrics: Sequence[str] = list(task.metrics)
         self.sense = task.sense
         self.parameters: int = task.model.count_params()

@@ -13,7 +13,7 @@ from typing import Any
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.cluster.private_files import SECRET
-from scalestudy.engines.rendezvous import interface_of, meeting_address, start_within
+from scalestudy.engines.rendezvous import exchange_within, interface_of, meeting_address
 from scalestudy.util.errors import RunError, UserError
 
 IDENTITY = (
@@ -67,7 +67,7 @@ def tuning(device: str) -> dict[str, str]:
     """
     values = {
         "HOROVOD_DISABLE_GROUP_FUSION": "1",
-        "HOROVOD_GLOO_TIMEOUT_SECONDS": f"{start_within():.0f}",
+        "HOROVOD_GLOO_TIMEOUT_SECONDS": f"{exchange_within():.0f}",
     }
     return values if device == "gpu" else values | {"HOROVOD_CYCLE_TIME": "2.5"}
 

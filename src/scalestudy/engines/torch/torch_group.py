@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Group, Joined, Replicas
-from scalestudy.engines.rendezvous import interface_of, listening, meeting_address, start_within
+from scalestudy.engines.rendezvous import (
+    exchange_within,
+    interface_of,
+    listening,
+    meeting_address,
+    start_within,
+)
 from scalestudy.util.errors import RunError
 
 
@@ -124,7 +130,7 @@ def _meet(placement: Placement, device: str) -> None:
             store=store,
             rank=placement.rank,
             world_size=placement.size,
-            timeout=within,
+            timeout=timedelta(seconds=exchange_within()),
         )
     except (OSError, RuntimeError) as error:
         raise RunError(

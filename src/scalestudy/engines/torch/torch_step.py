@@ -97,6 +97,7 @@ class Step:
         scaler: Scales float16 losses; disabled for other types.
         statistics: The running statistics of batch normalisation in a PyTorch module.
         constrain: Applies the constraints of Keras's variables after the update.
+        computed: Called before gradients are exchanged.
     """
 
     def __init__(
@@ -109,7 +110,9 @@ class Step:
         scaler: torch.amp.GradScaler,
         statistics: RunningStatistics,
         constrain: Callable[[], None],
+        computed: Callable[[], None],
     ) -> None:
+        self._computed = computed
         train, launch = point.train, point.launch
         self._loss: Any = loss
         self._optimizer, self._replicas, self._scaler = optimizer, replicas, scaler
@@ -155,6 +158,8 @@ class Step:
         apart = not last and isinstance(self._loss, DistributedDataParallel)
         with self._loss.no_sync() if apart else nullcontext():
             objective, total = self._loss(part)
+            if last:
+                self._computed()
             self._scaler.scale(objective).backward()
         return total
 

@@ -109,6 +109,7 @@ class TorchTrainer(KerasTrainer):
             scaler=self._scaler,
             statistics=RunningStatistics(norms, self._replicas.size),
             constrain=constrain,
+            computed=lambda: self.computed(),  # noqa: PLW0108 (a session sets it later)
         )
 
     def _seed(self, seed: int) -> None:

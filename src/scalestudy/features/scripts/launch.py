@@ -30,6 +30,7 @@ from scalestudy.hardware import devices
 from scalestudy.hardware.installed import library_path
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
+from scalestudy.launch.failures import last_lines, names_another
 from scalestudy.launch.local import STOP, failure_of_end, points_here, terminable
 from scalestudy.launch.reserve import await_gpus, grant
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, worker_commands
@@ -225,6 +226,9 @@ def run_script(script: Script, on_note: OnNote) -> None:
             on_note(f"Stopped {script.file} ({point.workers} worker{'s' * (point.workers > 1)}); {where}")
             raise
     failure = failed and failure_of_end(run, failed, workers.ended_at(failed[0]), kills)
+    ended = [rank for rank in range(last + 1) if script_process.done_file(folder, rank).exists()]
+    if failure and ended:
+        failure = _with_ended(run, failure, ended)
     measured = _leave_measured(folder, failure)
     if measured and not failure:
         on_note(f"Measured: scalestudy report {shlex.quote(str(measured.path.parents[2]))}")
@@ -233,8 +237,6 @@ def run_script(script: Script, on_note: OnNote) -> None:
     if failure is None:
         shutil.rmtree(folder)
         return
-    ended = [rank for rank in range(last + 1) if script_process.done_file(folder, rank).exists()]
-    early = f"; rank {', '.join(map(str, ended))} had ended the script before" if ended else ""
     logs_at = folder / "logs"
     if measured:
         logs_at = measured.path / "logs"
@@ -242,8 +244,29 @@ def run_script(script: Script, on_note: OnNote) -> None:
     tail = "".join(f"\n  | {line}" for line in failure.tail) if failure.rank else ""
     raise RunError(
         "every worker to succeed",
-        failure.reason.replace("the task's file", "the script") + early + tail + ("\n" if tail else ""),
+        failure.reason.replace("the task's file", "the script") + tail + ("\n" if tail else ""),
         f"The logs of all ranks but 0 are in {logs_at}." if last else "See its output above.",
+    )
+
+
+def _with_ended(run: RunFolder, failure: Failure, ended: Sequence[int]) -> Failure:
+    """Return the failure with the ranks that had ended the script before, without an error.
+
+    They are its cause if the rank that failed only reports that another has gone.
+    """
+    ranks = ", ".join(map(str, ended))
+    if not names_another(failure.reason):
+        return failure.model_copy(
+            update={"reason": f"{failure.reason}; rank {ranks} had ended the script before"}
+        )
+    reason = f"rank {ranks} ended the script early, with exit code 0, and others still waited for it"
+    return failure.model_copy(
+        update={
+            "rank": ended[0],
+            "exit_code": 0,
+            "reason": f"{reason}: {failure.reason}",
+            "tail": last_lines(run, f"rank-{ended[0]}"),
+        }
     )
 
 
