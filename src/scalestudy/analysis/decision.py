@@ -45,9 +45,11 @@ Reason = Literal[
     "relative",
     "failures",
     "faster-may-learn",
+    "other-models",
 ]
 """Why a decision is provisional. "failures": a faster row was passed over because runs of it failed, but too
-few to tell that more fail than of the reference."""
+few to tell that more fail than of the reference. "other-models": runs with the same settings trained other
+models."""
 Objection = Literal[
     "cost",
     "worse",

@@ -11,6 +11,7 @@ from scalestudy.analysis.measures import Measures, is_virtual, measure
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import Key, Planned, Run, group_runs, read_epochs
+from scalestudy.analysis.same_model import keep_models_apart
 from scalestudy.analysis.scaling_model import Model, model_of, series_of
 from scalestudy.analysis.study_table import Row, best_single, rows_of
 from scalestudy.analysis.to_target import useful_speed_ups
@@ -72,6 +73,7 @@ def analyse(
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
         folder: The study's folder.
     """
+    runs, other_models = keep_models_apart(runs)
     measures = measure(group_runs(runs))
     groups, margin = measures.groups, criteria.margin
     rows = rows_of(measures, margin)
@@ -83,6 +85,8 @@ def analyse(
     # More samples than on the baseline are significant if the whole interval is above 1.
     samples = {key: found.ratio for key, found in useful.items() if (found.ratio.low or 0.0) > 1}
     decision = decide(ours, measures, criteria, planned=planned, samples=samples)
+    if other_models and decision.choice:
+        decision = replace(decision, provisional=(*decision.provisional, "other-models"))
     rows = [replace(row, price=decision.prices.get(row.key), useful=useful.get(row.key)) for row in rows]
     choice = decision.choice
     advice = advise(
@@ -100,7 +104,7 @@ def analyse(
     advice = replace(
         advice,
         sentences=(*gained, *advice.sentences, *held, *why),
-        open_questions=(*quality_warnings(runs), *advice.open_questions),
+        open_questions=(*other_models, *quality_warnings(runs), *advice.open_questions),
     )
     return Findings(
         name=name,

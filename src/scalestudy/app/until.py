@@ -11,6 +11,7 @@ from scalestudy.analysis.next_runs import GRID_SEEDS, Batch, Ended, Known, Limit
 from scalestudy.analysis.price import Bill, units_of
 from scalestudy.analysis.runs import Key, key_of
 from scalestudy.analysis.runs import order as reading_order
+from scalestudy.analysis.same_model import MODEL
 from scalestudy.analysis.sequential import LOOKS
 from scalestudy.app.follow import Listener
 from scalestudy.app.result import StudyResult
@@ -183,7 +184,14 @@ class Sweep:
         if folder is None:
             return self.found(study, measure({}), [], bill)
         overview = study_status(folder)
-        return self.found(study, read_study(folder, overview=overview).measures, overview.points, bill)
+        measures = read_study(folder, overview=overview).measures
+        if any(MODEL in key.swept for key in measures.groups):
+            raise UserError(
+                "runs of one model for each row, for --until decided",
+                f"different models in runs with the same settings of {folder.path}",
+                f"See `scalestudy report {folder.path}`.",
+            )
+        return self.found(study, measures, overview.points, bill)
 
     def found(self, study: Study, measures: Measures, statuses: Sequence[PointStatus], bill: Bill) -> Known:
         """What these points have found; those that wait, run or failed count as tried."""

@@ -401,6 +401,10 @@ class Outcome(Record):
     measured with them; None if it was not, or is unknown."""
     weights_digest: str = ""
     """SHA-256 of all weights, equal on every rank."""
+    shapes_digest: str = ""
+    """SHA-256 of the shapes and types of all weights, in their order; "" if it was not recorded."""
+    initial_digest: str = ""
+    """SHA-256 of all weights before training, as the seed makes them; "" if it was not recorded."""
     model_missing: str | None = None
     """Why there is no saved model; None if there is one."""
     oversubscribed: str | None = None

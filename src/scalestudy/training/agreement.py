@@ -1,6 +1,7 @@
 """What all ranks agree on: values of variables, digests of weights, and the decisions of callbacks."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -112,6 +113,17 @@ def digests(trainer: Trainer, group: Group) -> list[str]:
     """
     (rows,) = group.gather([np.stack([_digest(copy) for copy in trainer.weights()])])
     return [row.tobytes().hex() for row in rows]
+
+
+def digests_of_model(trainer: Trainer) -> tuple[str, str]:
+    """Return the SHA-256 of the shapes and types of the weights, and that of their values.
+
+    Runs of one row have the same shapes, and at the same seed the same initial values; else the task depends
+    on something that is not part of the study, such as a file that it reads.
+    """
+    weights = trainer.weights()[0]
+    shapes = json.dumps([[*value.shape, value.dtype.name] for value in weights])
+    return hashlib.sha256(shapes.encode()).hexdigest(), _digest(weights).tobytes().hex()
 
 
 def _digest(values: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:

@@ -18,6 +18,7 @@ from scalestudy.store.record_file import CHECKSUMS
 from scalestudy.store.records import EpochRecord, Progress
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import gallery
+from scalestudy.training.agreement import digests_of_model
 from scalestudy.training.checkpoint import Keeper, StoppedError
 from scalestudy.training.device_setup import OwnPart, join_workers, refuse_shared_gpus
 from scalestudy.training.run_results import BestKeeper, model_record_of, result_of, save_model, try_saving
@@ -175,6 +176,7 @@ def _try(folder: RunFolder, session: Session) -> Chance:
     with session.clock.phase("saving"):
         if first:
             folder.write_model_record(model_record_of(session.point, session.prepared))
+            session.shapes_digest, session.initial_digest = digests_of_model(session.trainer)
             try_saving(folder, session.trainer)
     with session.clock.phase("evaluation"):
         if first:

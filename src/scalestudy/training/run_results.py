@@ -220,6 +220,8 @@ def result_of(
         input_scaling=point.train.input_scaling,
         deterministic=point.train.deterministic,
         weights_digest=digest,
+        shapes_digest=session.shapes_digest,
+        initial_digest=session.initial_digest,
         model_missing=model_missing,
         initial_statistics=session.initial_statistics,
         oversubscribed=point.oversubscribed,
