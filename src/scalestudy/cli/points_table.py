@@ -68,7 +68,7 @@ def line_of(status: PointStatus) -> PointLine:
         mark, reasons = "", []
         if status.disturbed:
             mark = "(disturbed)"
-            reasons.append(f"disturbed, so its times are too long: {status.disturbed}")
+            reasons.append(f"its times are too long: {status.disturbed}")
         elif result.oversubscribed:
             mark = "(oversubscribed)"
         if missing is not None:

@@ -100,7 +100,8 @@ def run(
         raise typer.Exit(130) from None
     if busy := result.overview.disturbed:
         count = f"{len(busy)} of {len(result.overview.points)} runs"
-        reasons = "; ".join(dict.fromkeys(status.disturbed for status in busy))
+        first, *others = dict.fromkeys(status.disturbed for status in busy)
+        reasons = f"{first}, …" if others else first
         text = (
             f"{count} are disturbed ({reasons}), so their times are too long. "
             f"Repeat them when the machine is idle: {resume} --repeat-disturbed"
