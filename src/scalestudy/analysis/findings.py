@@ -35,6 +35,7 @@ class Findings:
         criteria: What the study asks of the choice.
         models: How the times of each strategy and variant scale.
         readings: Sentences on how files of numbers from other tools were interpreted.
+        assumptions: Sentences on what is unknown about such numbers.
         folder: The study's folder, for sections that read their own records; None if there are only numbers.
     """
 
@@ -48,6 +49,7 @@ class Findings:
     criteria: Criteria
     models: tuple[Model, ...] = ()
     readings: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
     folder: Path | None = None
 
 

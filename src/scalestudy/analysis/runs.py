@@ -14,7 +14,7 @@ from scalestudy.config.point import REPEATS, without_repeats
 from scalestudy.plugins.strategies import position
 from scalestudy.store.model_record import GalleryRecord
 from scalestudy.store.record_file import first_error
-from scalestudy.store.records import Allocation, EpochRecord, Outcome, RankRecord
+from scalestudy.store.records import Allocation, EpochOutcome, EpochRecord, Outcome, RankRecord
 from scalestudy.store.run_folder import EPOCHS
 from scalestudy.store.state import State
 from scalestudy.util.files import contents
@@ -48,13 +48,17 @@ is identified by its name, which no other row shares."""
 
 @dataclass(frozen=True)
 class RunSource:
-    """File that a run's numbers were taken from, as the user gave it, with the line from 1."""
+    """File that a run's numbers were taken from, as the user gave it, with its line or lines from 1."""
 
     file: str
     line: int | None = None
+    last: int | None = None
 
     def __str__(self) -> str:
-        return self.file if self.line is None else f"{self.file}, line {self.line}"
+        if self.line is None:
+            return self.file
+        lines = f"line {self.line}" if self.last is None else f"lines {self.line}-{self.last}"
+        return f"{self.file}, {lines}"
 
 
 @dataclass(frozen=True)
@@ -63,19 +67,19 @@ class Run:
 
     Attributes:
         result: A `Result` for our own runs.
-        epochs: Its epochs; none for numbers from another tool.
+        epochs: Its epochs, if they were recorded.
         folder: Its folder, relative to the study's: `points/horovod-w2-s0/run-1`.
         ranks: Environment of rank 0 (or of all ranks), if recorded.
         damage: Errors in its records of epochs; the damaged records are left out.
         gallery: A few validation samples with their predictions, if the run saved any.
         source: File that the numbers come from; None for our own runs.
-        epoch_seconds: Mean time of an epoch, if the source states it.
+        epoch_seconds: Mean time of an epoch but the first, if the source states it or the time of each.
         allocations: What its jobs held, if a queue ran it.
         busy: What other programs did on its cores, in words; None if nothing was noted.
     """
 
     result: Outcome
-    epochs: Sequence[EpochRecord] = ()
+    epochs: Sequence[EpochOutcome] = ()
     folder: str | None = None
     ranks: tuple[RankRecord, ...] = ()
     damage: tuple[str, ...] = ()
@@ -232,7 +236,7 @@ def values_of(runs: Sequence[Run], value: Callable[[Run], float | None]) -> dict
     return complete if len(complete) == len(values) else {}
 
 
-def epoch_values(epochs: Sequence[EpochRecord], name: str, inner: str | None = None) -> list[Any]:
+def epoch_values(epochs: Sequence[EpochOutcome], name: str, inner: str | None = None) -> list[Any]:
     """One value of all epochs, such as `"validation", "loss"`; None where an epoch lacks it."""
     if inner is None:
         return [getattr(epoch, name, None) for epoch in epochs]

@@ -10,11 +10,19 @@ import typer
 from scalestudy.cli.options import (
     AnswerOption,
     AtMostOption,
+    BetterOption,
+    ColumnOption,
     DryRunOption,
     FileOption,
     ForceOption,
+    FromOption,
+    FromStrategyOption,
+    FromWorkersOption,
+    MarginOption,
+    MetricOption,
     PointOption,
     ResultsOption,
+    RowOption,
     StudyArgument,
     StudyFile,
     format_option,
@@ -54,9 +62,21 @@ def advise(
         option("Unit that the site bills.", default="the site profile's, else worker"),
     ] = None,
     most: Annotated[int | None, option("With --deadline: maximum number of workers.", "N")] = None,
+    source: FromOption = None,
+    column: ColumnOption = None,
+    row: RowOption = None,
+    strategy: FromStrategyOption = None,
+    workers: FromWorkersOption = None,
+    metric: MetricOption = None,
+    better: BetterOption = None,
+    quality_margin: MarginOption = None,
     form: AnswerOption = "table",
 ) -> None:
-    """Recommend a strategy and a number of workers: as the report does, or for your own goal."""
+    """Recommend a strategy and a number of workers: as the report does, or for your own goal.
+
+    With --from, numbers measured elsewhere are judged instead of a study.
+    """
+    from scalestudy.analysis.decision import Criteria
     from scalestudy.analysis.findings import read_study
     from scalestudy.features.goals import Goal, advise_document, advise_json, answer
 
@@ -67,7 +87,19 @@ def advise(
     if most is not None and deadline is None:
         raise UserError("--deadline with --most", "--most alone", "Add --deadline, or leave out --most.")
     goal = Goal(seconds_given(deadline, "--deadline"), most)
-    findings = read_study(open_study(study), efficiency, bill=bill)
+    options = (column or (), strategy, workers, metric, better, quality_margin, row)
+    if source and study is not None:
+        raise UserError("a study or --from FILE", "both", "Leave one out.")
+    if any(options) and not source:
+        raise UserError("--from FILE", "an option that needs it", "Add --from, or leave out that option.")
+    if source:
+        from scalestudy.features.imported.columns import options_of
+        from scalestudy.features.imported.gather import import_findings
+
+        criteria = Criteria(efficiency, bill or "worker")
+        findings = import_findings(source, options_of(*options), criteria=criteria)
+    else:
+        findings = read_study(open_study(study), efficiency, bill=bill)
     result = answer(findings, goal)
     programs = {"json": partial(advise_json, findings, result)}
     show_document(advise_document(findings, result), form, None, programs)

@@ -89,6 +89,43 @@ PointOption = Annotated[str | None, option("Point of the study.", "POINT", "see 
 DryRunOption = Annotated[
     bool, option("Show what would be done, without starting or writing anything.", name="--dry-run")
 ]
+FromOption = Annotated[
+    list[str] | None,
+    option(
+        "Table or logs of numbers measured elsewhere: CSV or JSON files, a folder, or a pattern such as"
+        " 'logs/*.csv'. Repeatable. See docs/guides/imported.md.",
+        "FILE",
+        name="--from",
+    ),
+]
+ColumnOption = Annotated[
+    list[str] | None,
+    option(
+        "With --from: column for a role, such as workers=NGPUS. Repeatable.", "ROLE=NAME", name="--column"
+    ),
+]
+RowOption = Annotated[
+    Literal["run", "epoch"] | None, option("With --from: what a row is.", default="as the file tells")
+]
+FromStrategyOption = Annotated[
+    str | None, option("With --from: strategy of runs without one.", "NAME", name="--strategy")
+]
+FromWorkersOption = Annotated[
+    int | None, option("With --from: workers of runs without a number.", "N", name="--workers", min=1)
+]
+MetricOption = Annotated[str | None, option("With --from: column of the quality.", "NAME", name="--metric")]
+BetterOption = Annotated[
+    Literal["higher", "lower"] | None, option("With --from: direction of better quality.", name="--better")
+]
+MarginOption = Annotated[
+    str | None,
+    option(
+        "With --from: accepted loss of quality, in the metric's unit or as a percentage.",
+        "M",
+        "a rule for the metric",
+        name="--quality-margin",
+    ),
+]
 
 
 def worker_counts(text: str) -> list[int]:

@@ -6,11 +6,19 @@ from dataclasses import replace
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from scalestudy.cli.options import (
+    BetterOption,
+    ColumnOption,
     FileOption,
     ForceOption,
+    FromOption,
+    FromStrategyOption,
+    FromWorkersOption,
+    MarginOption,
+    MetricOption,
+    RowOption,
     StudyArgument,
     argument,
     format_option,
@@ -60,36 +68,14 @@ def report(
             "the best of one worker, less the margin",
         ),
     ] = None,
-    source: Annotated[
-        list[str] | None,
-        option(
-            "CSV or JSON table of numbers measured elsewhere. Repeatable. See docs/guides/imported.md.",
-            "FILE",
-            name="--from",
-        ),
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        option(
-            "With --from: column for a role, such as workers=NGPUS. Repeatable.", "ROLE=NAME", name="--column"
-        ),
-    ] = None,
-    strategy: Annotated[str | None, option("With --from: strategy of runs without one.", "NAME")] = None,
-    workers: Annotated[
-        int | None, option("With --from: workers of runs without a number.", "N", min=1)
-    ] = None,
-    metric: Annotated[str | None, option("With --from: column of the quality.", "NAME")] = None,
-    better: Annotated[
-        Literal["higher", "lower"] | None, option("With --from: direction of better quality.")
-    ] = None,
-    quality_margin: Annotated[
-        str | None,
-        option(
-            "With --from: accepted loss of quality, in the metric's unit or as a percentage.",
-            "M",
-            "a rule for the metric",
-        ),
-    ] = None,
+    source: FromOption = None,
+    column: ColumnOption = None,
+    row: RowOption = None,
+    strategy: FromStrategyOption = None,
+    workers: FromWorkersOption = None,
+    metric: MetricOption = None,
+    better: BetterOption = None,
+    quality_margin: MarginOption = None,
     share: Annotated[
         Path | None,
         option(
@@ -117,7 +103,7 @@ def report(
     form = form_by_ending(form, file, ("csv", *FORMATS), "table")
     if target_quality is not None and not isfinite(target_quality):
         raise UserError("a finite --target-quality", f"{target_quality}", "Correct it.")
-    options = (column or (), strategy, workers, metric, better, quality_margin)
+    options = (column or (), strategy, workers, metric, better, quality_margin, row)
     findings, opened = _findings(study, source, file, options, target_quality, force=force)
     console = out()
     if form == "html" and file is None:
@@ -182,12 +168,12 @@ def _findings(
     from scalestudy.analysis.shared import is_shared, read_shared
 
     if source:
-        from scalestudy.features.imported.gather import import_findings
-        from scalestudy.features.imported.imported_table import options_of
+        from scalestudy.features.imported.columns import options_of
+        from scalestudy.features.imported.gather import import_findings, paths_of
 
         if study is not None:
             raise UserError("a study or --from FILE", "both", "Compare them: scalestudy compare FILE STUDY")
-        refuse_target(file, [Path(name).expanduser() for name in source], force=force)
+        refuse_target(file, list(paths_of(source)), force=force)
         return import_findings(source, options_of(*options), target_quality), None
     if study is not None and is_shared(study):
         findings, opened = read_shared(study).findings(target_quality), None

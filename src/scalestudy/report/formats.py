@@ -67,7 +67,7 @@ def to_json(findings: Findings) -> str:
             {"name": point.name, "state": point.state, "reason": point.reason} for point in findings.planned
         ],
         "notes": notes(findings),
-        "readings": findings.readings,
+        "readings": (*findings.assumptions, *findings.readings),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -32,7 +32,12 @@ def losses(findings: Findings) -> list[Figure]:
     records, unit, few = loss_records(findings)
     if not records:
         return []
-    return [_against(records, unit, field, f"Mean over seeds. {WAYS[field][2]}{few}") for field in WAYS]
+    drawn = []
+    for field in WAYS:
+        known = [record for record in records if record[field] is not None]
+        if known:
+            drawn.append(_against(known, unit, field, f"Mean over seeds. {WAYS[field][2]}{few}"))
+    return drawn
 
 
 def loss_records(findings: Findings) -> tuple[Records, str, str]:
@@ -43,12 +48,8 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
     choice = findings.advice.choice
     counts = downsample([key.workers for key in keys], MOST_COUNTS, {choice.workers} if choice else ())
     rows = [key for key in keys if series_name(key) in shown and key.workers in counts]
-    ends = [
-        epoch_values(run.epochs, "elapsed_training_seconds")[-1]
-        for key in rows
-        for run in groups[key]
-        if run.epochs
-    ]
+    last = [run.epochs[-1].elapsed_training_seconds for key in rows for run in groups[key] if run.epochs]
+    ends = [seconds for seconds in last if seconds is not None]
     unit, length = time_unit(ends)
     most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // max(1, 2 * len(rows))))
     records: Records = []
@@ -83,7 +84,7 @@ def _epochs(run: Run, length: float) -> Records:
     seconds = epoch_values(epochs, "elapsed_training_seconds")
     columns = {
         "epoch": epoch_values(epochs, "epoch"),
-        "time": [value / length for value in seconds],
+        "time": [None if value is None else value / length for value in seconds],
         "training": epoch_values(epochs, "loss"),
         "validation": epoch_values(epochs, "validation", "loss"),
     }

@@ -21,6 +21,7 @@ from scalestudy.report.number_format import (
     with_interval,
 )
 
+TIME = "Time to train"
 UNTIMED = "its time was not recorded"
 NO_REFERENCE = "no row of sound quality to compare its cost with"
 BAD_VERDICTS = ("worse", "diverged", "chance")
@@ -143,9 +144,14 @@ def _columns(findings: Findings) -> list[_Column]:
     def untimed(row: Row) -> str:
         return row.speed.reason or UNTIMED
 
+    # Without a time of the whole training, rows are compared by the time of an epoch or of a sample.
+    timed_by = {row.basis for row in rows if row.price and row.price.basis == "rate"}
+    time = Heading(TIME, f"{wall_unit}, {time_of}", f"time {wall_unit}")
+    if timed_by == {"epoch"}:
+        time = Heading("Time of an epoch", wall_unit, f"epoch {wall_unit}")
     columns = [
         _Column(
-            Heading("Time to train", f"{wall_unit}, {time_of}", f"time {wall_unit}"),
+            time,
             lambda row: row.price.seconds.scaled(1 / wall_length) if row.price else NOTHING,
             untimed,
             interval=False,
@@ -202,7 +208,8 @@ def _columns(findings: Findings) -> list[_Column]:
             brief=False,
         ),
     ]
-    left_out = [] if prices else ["Time to train", "Cost efficiency", "Cost"]
+    left_out = [] if prices else [TIME, "Cost efficiency", "Cost"]
+    left_out += [TIME] if "throughput" in timed_by else []
     left_out += [] if any(_differs(row) for row in rows) else ["Useful speed-up"]
     columns = [column for column in columns if column.heading.name not in left_out]
     if rows and all(row.source for row in rows):

@@ -150,8 +150,9 @@ def write_report(folder: "StudyFolder", out: Path | None = None, *, findings: Fi
     return page
 
 
-MOST_ROWS, MOST_SENTENCES, MOST_QUESTIONS = 16, 4, 3
-"""Largest numbers of rows, of sentences of the advice and of open questions in a brief report."""
+MOST_ROWS, MOST_SENTENCES, MOST_QUESTIONS, MOST_READINGS = 16, 4, 3, 8
+"""Largest numbers of rows, of sentences of the advice, of open questions and of sentences on how files were
+read in a brief report."""
 MOST_LINES = 20
 """Largest number of lines of its table, whose rows take several on a narrow terminal."""
 
@@ -193,6 +194,7 @@ def _brief(findings: Findings, console: Console) -> list[Text | Table]:
     left = len(questions) - MOST_QUESTIONS
     return [
         Text(findings.name, style="bold"),
+        *_brief_readings(findings, text),
         *(_brief_table(findings, console) if findings.rows else []),
         Text(""),
         text(advice.headline, "bold green" if advice.choice else "bold yellow"),
@@ -201,6 +203,14 @@ def _brief(findings: Findings, console: Console) -> list[Text | Table]:
         *(text(f"? {question}") for question in questions[:MOST_QUESTIONS]),
         *([text(f"? {left} more open {'questions' if left > 1 else 'question'}.")] if left > 0 else []),
     ]
+
+
+def _brief_readings(findings: Findings, text: Callable[[str], Text]) -> list[Text]:
+    """How files of other tools were read, since what was merged or left out changes the table."""
+    left = len(findings.readings) - MOST_READINGS
+    more = [Text(f"{left} more sentences on how the numbers were read: --verbose.")] * (left > 0)
+    shown = [text(f"Read: {sentence}") for sentence in findings.readings[:MOST_READINGS]]
+    return [*shown, *more, *([Text("")] if shown else [])]
 
 
 def _brief_table(findings: Findings, console: Console) -> list[Text | Table]:

@@ -61,33 +61,42 @@ class NodeUse(Record):
     """Rank of its first process."""
 
 
-class EpochRecord(Record):
-    """One line of `epochs.jsonl`, appended by rank 0 after each epoch. Times in seconds.
-
-    Only runs of user scripts may lack the learning rate, the loss and the time of waiting for input.
-    """
+class EpochOutcome(Record):
+    """What is known about an epoch of any run; None if it was not recorded. Times in seconds."""
 
     epoch: int
     """Counted from 1."""
-    steps: int
-    samples: int
+    steps: int | None = None
+    samples: int | None = None
     """Samples processed by all workers together in this epoch."""
     learning_rate: float | None = None
     """Rate of the epoch's last step."""
     loss: float | None = None
     """Mean training loss over the samples of the epoch."""
-    train_seconds: float
+    train_seconds: float | None = None
     """Time of steps and of waiting for input, without compilation and evaluation."""
     input_seconds: float | None = None
     """Part of `train_seconds` that was spent waiting for input."""
     evaluation_seconds: float = 0.0
-    elapsed_training_seconds: float
+    elapsed_training_seconds: float | None = None
     """Sum of `train_seconds` up to and including this epoch."""
     validation: dict[str, float] = Field(default_factory=dict)
     """Loss and metrics on the whole validation set, also for each class; empty if the epoch was not
     evaluated."""
     resumed: bool = False
     """Whether a process resumed in this epoch from a checkpoint, and so warmed up as in the first epoch."""
+
+
+class EpochRecord(EpochOutcome):
+    """One line of `epochs.jsonl`, appended by rank 0 after each epoch.
+
+    Only runs of user scripts may lack the learning rate, the loss and the time of waiting for input.
+    """
+
+    steps: int
+    samples: int
+    train_seconds: float
+    elapsed_training_seconds: float
 
 
 class Progress(Record):

@@ -10,7 +10,7 @@ from imported_runs import cassava
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.gather import about, gather, section
 from scalestudy.report.formats import sections
-from scalestudy.report.study_document import report_document
+from scalestudy.report.study_document import render_text, report_document
 from scalestudy.report.write_document import markdown
 from scalestudy.util.errors import UserError
 from synthetic import seeded
@@ -26,10 +26,52 @@ def test_files_that_hold_the_same_points_are_studies_of_their_own(read):
 
 
 def test_one_point_in_several_files_is_repeated(read):
-    imported = read({"a/w2.csv": "gpus,seconds\n2,17\n", "b/w2.csv": "gpus,seconds\n2,17.2\n"})
+    imported = read({"run1/w2.csv": "gpus,seconds\n2,17\n", "run2/w2.csv": "gpus,seconds\n2,17.2\n"})
     assert [row.runs for row in analyse("repeats", imported.runs).rows] == [2]
-    first, second = (run.source.file for run in imported.runs)
-    assert first.endswith("a/w2.csv") and second.endswith("b/w2.csv")
+    assert [run.source.file for run in imported.runs] == ["run1/w2.csv", "run2/w2.csv"]
+    assert any("run1/w2.csv, line 2; run2/w2.csv, line 2" in text for text in imported.readings)
+
+
+def test_folders_of_other_names_hold_other_studies_not_repeats(read):
+    imported = read({"juwels/w2.csv": "gpus,seconds\n2,17\n", "lumi/w2.csv": "gpus,seconds\n2,11\n"})
+    assert {str(run.result.swept["source"]) for run in imported.runs} == {"juwels", "lumi"}
+
+
+def test_a_table_beside_logs_of_the_same_points_is_a_study_of_its_own(read):
+    log = ",time_per_epoch,loss,iou\n0,9,1,.5\n1,8,.5,.5\n"
+    imported = read({"log_1.csv": log, "log_2.csv": log, "table.csv": "gpus,epoch_time\n1,8\n2,5\n"})
+    assert [run.result.swept["source"] for run in imported.runs] == ["single files"] * 2 + ["table.csv"] * 2
+
+
+def test_a_folder_is_read_and_what_is_no_numbers_is_named(read, tmp_path: Path):
+    files = {"a.csv": TABLE, "notes.md": "# Notes\n", "x/secret_8.csv": "nothing\n", ".hidden.csv": TABLE}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    imported = gather([str(tmp_path)])
+    assert [run.source.file for run in imported.runs] == ["a.csv", "a.csv"]
+    assert "notes.md" in imported.readings[-1] and "secret_8.csv" in imported.readings[-1]
+
+
+def test_patterns_and_several_sources_are_read_each_file_once(tmp_path: Path):
+    for count in (1, 2, 10):
+        log = f"epoch,time_per_epoch,loss\n0,{9 / count},1\n1,{8 / count},.5\n"
+        (tmp_path / f"log_{count}.csv").write_text(log)
+    imported = gather([str(tmp_path / "log_*.csv"), str(tmp_path / "log_10.csv")])
+    assert [run.result.workers for run in imported.runs] == [1, 2, 10]
+
+
+def test_a_folder_of_a_study_is_no_file_of_numbers(tmp_path: Path):
+    (tmp_path / "study.json").write_text("{}")
+    with pytest.raises(UserError, match="scalestudy compare"):
+        gather([str(tmp_path)])
+
+
+def test_many_files_strategies_and_rows_are_read_in_time_that_grows_linearly(tmp_path: Path):
+    for count in range(1, 301):
+        (tmp_path / f"log_{count}.csv").write_text(f",time_per_epoch,loss\n0,9,1\n1,{count},.5\n")
+    imported = gather([str(tmp_path / "log_*.csv")])
+    assert [run.result.workers for run in imported.runs] == list(range(1, 301))
 
 
 def test_a_seed_that_two_runs_of_a_point_state_pairs_with_none(read):
@@ -44,8 +86,8 @@ def test_what_is_no_file_of_numbers_is_refused_by_name(tmp_path: Path):
     (tmp_path / "folder").mkdir()
     for name, action in {
         "no.csv": "Correct the name after --from.",
-        "pipe.csv": "Correct the name after --from.",
-        "folder": "Correct the name after --from.",
+        "pipe.csv": "Save its contents to a file first.",
+        "folder": "Name another with --from.",
         "run.png": "Write a CSV file",
     }.items():
         with pytest.raises(UserError, match=name) as refused:
@@ -62,8 +104,10 @@ def test_the_readings_come_first_in_a_report_and_name_what_is_assumed():
     imported = analyse("imported", cassava())
     _, basis, seeds = about(imported)
     assert "whole training times" in basis and "4 of them" in seeds
-    findings = replace(imported, readings=("times.csv: seconds from T.",))
+    readings = ("times.csv: seconds from T.",)
+    findings = replace(imported, readings=readings, assumptions=tuple(about(imported)))
     assert sections(findings)[0] == section(findings)
-    assert "times.csv: seconds from T." in markdown(report_document(findings, drawn=False))
+    assert basis in markdown(report_document(findings, drawn=False))
+    assert "times.csv: seconds from T." in render_text(findings)
     ours = analyse("ours", seeded((1, 2)))
     assert section(ours) is None and about(ours) == []

@@ -7,14 +7,6 @@ import pytest
 
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.imported.gather import gather
-from scalestudy.features.imported.imported_table import (
-    NAMES,
-    ImportedColumn,
-    find_columns,
-    metric_name,
-    options_of,
-    quality_column,
-)
 from scalestudy.report.formats import to_json
 from scalestudy.util.errors import UserError
 
@@ -76,12 +68,14 @@ def test_rows_that_cannot_be_read_are_left_out_and_named(read):
         ({"t.csv": "gpus,seconds,iou,dice\n1,2,.5,.6\n"}, "--metric iou"),
         ({"t.csv": "gpus,seconds,a,a\n1,2,3,4\n"}, "Rename a column."),
         ({"t.json": '[{"gpus": 1, "seconds": 2, "gpus": 4}]'}, "Rename a column."),
-        ({"t.csv": "gpus,epoch,epoch_time\n1,1,3\n1,2,3\n"}, "one row for each run"),
+        ({"t.csv": "gpus,epoch,epoch_time\n1,1,3\n1,2,3\n1,1,3\n"}, "a column `seed`"),
         ({"t.csv": "gpus,seconds\n"}, "Name another file."),
         ({"t.csv": "gpus,seconds\nx,1\n"}, "Correct its rows."),
         ({"t.json": "[{"}, "Correct the file."),
         ({"t.json": "[1]"}, "or as CSV."),
-        ({"log.csv": "epoch,loss\n0,1\n"}, "one row for each run"),
+        ({"log.csv": "epoch,loss\n0,1\n"}, "--workers N"),
+        ({"t.csv": "nodes,gpus_per_node,seconds\n1,4,9\n2,4,5\n"}, "--column workers=nodes"),
+        ({"t.csv": "gpus,seconds\n1,-\n2,n/a\n"}, "Correct its rows."),
         ({"t.csv": "gpus,seconds\n1,2\n".encode("utf-16")}, "Save it as UTF-8."),
     ],
 )
@@ -121,64 +115,3 @@ def test_rows_with_other_batches_are_other_rows_unless_they_grow_with_the_worker
     assert [row.runs for row in analyse("t", imported.runs).rows] == [2, 2, 2, 2]
     growing = read({"t.csv": "gpus,global_batch,seconds\n1,32,9\n2,64,5\n"})
     assert [run.result.swept for run in growing.runs] == [{}, {}]
-
-
-def test_every_role_is_found_by_each_of_its_names_whatever_case_and_spaces():
-    for role, names in NAMES.items():
-        for name in names:
-            written = name.replace("_", " ").title()
-            assert find_columns([written], {}) == {role: ImportedColumn(written)}
-
-
-@pytest.mark.parametrize(
-    ("written", "factor"), [("seconds", 1), ("Training time [min]", 60), ("training_time(h)", 3600)]
-)
-def test_a_time_has_its_unit_in_brackets_else_seconds(written: str, factor: float):
-    assert find_columns([written], {})["training_seconds"].factor == factor
-
-
-@pytest.mark.parametrize(
-    ("header", "given", "action"),
-    [
-        (["gpus", "workers"], {}, "--column workers=gpus"),
-        (["a"], {"training_seconds": "c"}, "Correct --column training_seconds=NAME."),
-        (["training time [parsec]"], {}, "Rename or convert that column."),
-    ],
-)
-def test_a_column_that_is_ambiguous_missing_or_of_no_unit_is_refused(header, given, action):
-    with pytest.raises(UserError) as refused:
-        find_columns(header, given)
-    assert action in refused.value.action
-
-
-def test_the_users_word_goes_before_the_name():
-    assert find_columns(["gpus", "ranks"], {"workers": "ranks"})["workers"].name == "ranks"
-    assert find_columns(["T [min]"], {"training_seconds": "T [min]"})["training_seconds"].factor == 60
-
-
-@pytest.mark.parametrize(
-    ("header", "metric", "quality"),
-    [
-        ("accuracy loss val_accuracy val_loss", None, "val_accuracy"),
-        ("iou time", None, "iou"),
-        ("time loss val_loss mae", None, "mae"),
-        ("time loss val_loss", None, None),
-        ("mae val_mae", "mae", "val_mae"),
-    ],
-)
-def test_the_quality_is_the_known_metric_over_the_validation_set(header, metric, quality):
-    assert quality_column(header.split(), metric) == quality
-
-
-def test_a_quality_that_is_unclear_is_refused():
-    assert [metric_name(name) for name in ("val_accuracy", "IoU")] == ["accuracy", "iou"]
-    with pytest.raises(UserError, match="--metric iou"):
-        quality_column(["iou", "dice"], None)
-    with pytest.raises(UserError, match="Correct --metric"):
-        quality_column(["iou"], "dice")
-
-
-@pytest.mark.parametrize("said", [{"columns": ["workers"]}, {"columns": ["nodes=N"]}, {"margin": "x"}])
-def test_options_out_of_form_are_refused(said):
-    with pytest.raises(UserError):
-        options_of(**said)

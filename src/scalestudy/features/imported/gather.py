@@ -1,7 +1,10 @@
-"""Read tables of other programs into one study, say how they were read, and find the demo's."""
+"""Read files of numbers measured elsewhere into one study, say how they were read, and find the demo's."""
 
+import glob
+import os
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -11,7 +14,11 @@ from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import Findings, analyse
 from scalestudy.analysis.measures import Basis
 from scalestudy.analysis.runs import Key, Run, key_of_run
-from scalestudy.features.imported.imported_table import UNNAMED, ImportOptions, Reading, read_table, shown
+from scalestudy.features.imported.columns import ImportOptions
+from scalestudy.features.imported.doubts import refuse_mixed_units, refuse_unclear_throughput
+from scalestudy.features.imported.file_rows import FORMS, shown
+from scalestudy.features.imported.imported_table import Reading, read_table
+from scalestudy.features.imported.run_of_rows import UNNAMED
 from scalestudy.report.document import Items, Section
 from scalestudy.util.errors import UserError, printable
 
@@ -30,12 +37,18 @@ class Imported:
 
 
 def import_findings(
-    sources: Sequence[str], options: ImportOptions | None = None, target_quality: float | None = None
+    sources: Sequence[str],
+    options: ImportOptions | None = None,
+    target_quality: float | None = None,
+    criteria: Criteria | None = None,
 ) -> Findings:
     """Read and analyse numbers that were measured elsewhere.
 
-    `sources` are files. `target_quality` is that for the time to quality; if None, that of one worker less
-    the margin.
+    Args:
+        sources: Files, folders and patterns.
+        options: How to read them.
+        target_quality: Quality for the useful speed-up; if None, that of one worker less the margin.
+        criteria: What is asked of the choice; its margin is that of `options`.
 
     Raises:
         UserError: As in `gather`.
@@ -43,39 +56,108 @@ def import_findings(
     imported, margin = gather(sources, options), options.margin if options else None
     files = {run.source.file for run in imported.runs if run.source}
     name = Path(*files).stem if len(files) == 1 else "Imported numbers"
-    findings = analyse(name, imported.runs, criteria=Criteria(margin=margin), target_quality=target_quality)
-    return replace(findings, readings=(*about(findings), *imported.readings))
+    wanted = replace(criteria or Criteria(), margin=margin)
+    findings = analyse(name, imported.runs, criteria=wanted, target_quality=target_quality)
+    return replace(findings, readings=imported.readings, assumptions=tuple(about(findings)))
 
 
 def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Imported:
-    """Read files.
+    """Read files, folders and patterns of files.
 
     Raises:
-        UserError: A file cannot be read.
+        UserError: A file given by its name cannot be read, none of several files can, or their numbers can be
+            understood in two ways.
     """
-    paths = list(dict.fromkeys(Path(source).expanduser() for source in sources))
-    for path in paths:
-        if not path.is_file():  # opening a pipe would block
-            raise UserError("a file that exists", printable(str(path)), "Correct the name after --from.")
-    names = Counter(path.name for path in paths)
-    labels = [shown(path.name) if names[path.name] == 1 else printable(str(path)) for path in paths]
     options = options or ImportOptions()
-    read = [(label, read_table(path, label, options)) for path, label in zip(paths, labels, strict=True)]
-    runs, remarks = _with_distinct_sources([run for _, reading in read for run in reading.runs])
-    return Imported(tuple(runs), (*_sentences(read), *remarks))
+    paths = paths_of(sources)
+    read: list[tuple[str, Reading]] = []
+    left: list[str] = []
+    for (path, is_named), label in zip(paths.items(), _labels(list(paths)), strict=True):
+        try:
+            read.append((label, read_table(path, label, options)))
+        except UserError as error:
+            if is_named or len(paths) == 1:
+                raise
+            left.append(f"{label} (expected {error.expected}; received {error.received}; {error.action})")
+    if not read:
+        seen = f"none among {len(paths)} files: {_named(left)}"
+        raise UserError(f"a table or a log: {', '.join(FORMS)}", seen, "See docs/guides/imported.md.")
+    refuse_unclear_throughput([reading for _, reading in read])
+    runs = [run for _, reading in read for run in reading.runs]
+    refuse_mixed_units(runs)
+    runs, remarks = _tell_sources_apart(runs)
+    left_out = [f"Files left out: {_named(left)}."] if left else []
+    return Imported(tuple(runs), (*_sentences(read), *remarks, *_repeats(runs), *left_out))
 
 
-def _with_distinct_sources(runs: list[Run]) -> tuple[list[Run], list[str]]:
+def paths_of(sources: Sequence[str]) -> dict[Path, bool]:
+    """Return each file to read once, in order, and whether the user named it.
+
+    Raises:
+        UserError: A source does not exist, or is a pipe, a device, an empty folder or a folder of a study.
+    """
+    paths: dict[Path, tuple[Path, bool]] = {}
+    for source in sources:
+        for path, is_named in _files(source):
+            paths.setdefault(path.resolve(), (path, is_named))
+    return dict(paths.values())
+
+
+def _files(source: str) -> list[tuple[Path, bool]]:
+    path = Path(source).expanduser()
+    if path.is_file():
+        return [(path, True)]
+    if path.exists() and not path.is_dir():  # opening a pipe would block
+        seen = f"{printable(source)}, a pipe or device"
+        raise UserError("a file or a folder", seen, "Save its contents to a file first.")
+    found = [path] if path.is_dir() else [Path(name) for name in glob.glob(str(path), recursive=True)]
+    if not found:
+        raise UserError("a file that exists", printable(source), "Correct the name after --from.")
+    files = []
+    for match in sorted(found, key=_in_order):
+        files += _files_in(match) if match.is_dir() else [match]
+    files = [file for file in files if file.is_file()]
+    if not files:
+        raise UserError("a folder with files", f"none in {printable(source)}", "Name another with --from.")
+    return [(file, False) for file in files]
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return all files below a folder that are not hidden."""
+    if (folder / "study.json").exists():
+        seen = f"{printable(str(folder))}, the folder of a study"
+        action = "Compare them: scalestudy compare FILE DIR"
+        raise UserError("numbers measured elsewhere after --from", seen, action)
+    paths = [path.relative_to(folder) for path in folder.rglob("*")]
+    visible = [path for path in paths if not any(part.startswith(".") for part in path.parts)]
+    return [folder / path for path in sorted(visible, key=_in_order)]
+
+
+def _in_order(path: Path) -> tuple[Any, ...]:
+    """Sort key of files: `log_8` comes before `log_10`."""
+    return path.parts[:-1], len(path.name), path.name
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """Return distinct labels: file names if they differ, else relative paths."""
+    short = [path.name for path in paths]
+    if len(set(short)) == len(short):
+        return [shown(name) for name in short]
+    root = os.path.commonpath([path.absolute().parent for path in paths])
+    return [printable(os.path.relpath(path.absolute(), root)) for path in paths]
+
+
+def _tell_sources_apart(runs: list[Run]) -> tuple[list[Run], list[str]]:
     """Add `source` to runs of separate studies, drop seeds that runs of a point share, and return remarks."""
     remarks = []
     if any(run.result.strategy == UNNAMED for run in runs):
         remarks.append(f"Runs without a strategy are called {UNNAMED}: --strategy NAME says it.")
-    points: Mapping[str, set[Key]] = defaultdict(set)
+    studies = _studies(runs)
+    holders: dict[Key, set[str]] = defaultdict(set)
     for run in runs:
-        points[_file(run)].add(key_of_run(run))
-    several = [keys for keys in points.values() if len(keys) > 1]
-    if any(a & b for place, a in enumerate(several) for b in several[place + 1 :]):
-        runs = [_with(run, swept={**run.result.swept, SOURCE: _file(run)}) for run in runs]
+        holders[key_of_run(run)].add(studies[_file(run)])
+    if any(len(several) > 1 for several in holders.values()):
+        runs = [_with(run, swept={**run.result.swept, SOURCE: studies[_file(run)]}) for run in runs]
         remarks.append(
             "Files hold the same points, so they are studies of their own: `source` tells them apart."
         )
@@ -86,6 +168,21 @@ def _with_distinct_sources(runs: list[Run]) -> tuple[list[Run], list[str]]:
     return runs, remarks
 
 
+def _studies(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the study of each file: a table of several points is one, as are all files of one folder.
+
+    Folders whose names differ only in numbers (`run1`, `run2`) hold repeats.
+    """
+    points: dict[str, set[Key]] = defaultdict(set)
+    for run in runs:
+        points[_file(run)].add(key_of_run(run))
+    studies = {}
+    for file, keys in points.items():
+        folder = re.sub(r"\d+", "N", os.path.dirname(file))
+        studies[file] = file if len(keys) > 1 else folder or "single files"
+    return studies
+
+
 def _file(run: Run) -> str:
     return run.source.file if run.source else ""
 
@@ -94,31 +191,49 @@ def _with(run: Run, **changes: Any) -> Run:
     return replace(run, result=run.result.model_copy(update=changes))
 
 
+def _repeats(runs: Sequence[Run]) -> list[str]:
+    """Name points with several runs of unknown seed, which count as repeats."""
+    unseeded: dict[Key, list[str]] = defaultdict(list)
+    for run in runs:
+        if run.result.seed is None:
+            unseeded[key_of_run(run)].append(str(run.source))
+    several = {key: places for key, places in unseeded.items() if len(places) > 1}
+    if not several:
+        return []
+    key, places = next(iter(several.items()))
+    noun = "point" if len(several) == 2 else "points"
+    more = f"; and of {len(several) - 1} more {noun}" if len(several) > 1 else ""
+    return [f"Rows without a seed count as repeats of their point: {key.label} ({_named(places)}){more}."]
+
+
 def _sentences(read: Sequence[tuple[str, Reading]]) -> list[str]:
-    """Return sentences on how each file was read."""
-    sentences = [f"{label}: {' '.join(reading.remarks)}" for label, reading in read]
+    """Return sentences on each file; files with equal remarks share them."""
+    alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for label, reading in read:
+        alike[reading.remarks].append(label)
+    sentences = [f"{_named(labels, ', ')}: {' '.join(remarks)}" for remarks, labels in alike.items()]
     return sentences + [
         f"{label}: left out: {_named(reading.skipped)}." for label, reading in read if reading.skipped
     ]
 
 
-def _named(items: Sequence[str]) -> str:
-    rest = f"; and {len(items) - MOST_NAMED} more" if len(items) > MOST_NAMED else ""
-    return "; ".join(items[:MOST_NAMED]) + rest
+def _named(items: Sequence[str], between: str = "; ") -> str:
+    rest = f"{between}and {len(items) - MOST_NAMED} more" if len(items) > MOST_NAMED else ""
+    return between.join(items[:MOST_NAMED]) + rest
 
 
 _BASES: dict[Basis, str] = {
     "throughput": "their stated throughputs",
-    "epoch": "the stated times of an epoch, assuming that all epochs processed as many samples",
+    "epoch": "the times of an epoch (without the first, where each is known), assuming that all epochs"
+    " processed as many samples",
     "training": "whole training times, assuming that all runs did the same work",
 }
 
 
 def section(findings: Findings) -> Section | None:
     """Return how the files were read; None if nothing was imported."""
-    if not findings.readings:
-        return None
-    return Section("How the numbers were read", (Items(findings.readings),), name="readings")
+    lines = (*findings.assumptions, *findings.readings)
+    return Section("How the numbers were read", (Items(lines),), name="readings") if lines else None
 
 
 def about(findings: Findings) -> list[str]:

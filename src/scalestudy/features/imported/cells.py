@@ -1,0 +1,88 @@
+"""Convert the cells of an imported file to the values of their roles."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scalestudy.features.imported.columns import TIMES, ImportedColumn
+from scalestudy.features.imported.file_rows import ImportedRow, shown
+
+COUNTS = ("workers", "epochs", "per_worker_batch", "global_batch")
+WHOLE = (*COUNTS, "seed", "epoch")
+POSITIVE = (*TIMES, "throughput", "throughput_per_worker")
+MISSING = {"", "-", "–", "—", "?", "n/a", "na", "none", "null"}
+"""Cells, in lower case, of what was not measured."""
+LEAST, MOST = 1e-9, 1e15
+"""Times and throughputs outside this range are mistakes and would overflow in ratios and squares."""
+
+
+@dataclass
+class ParsedRow:
+    """A row with its values by role, and its values of columns that tell rows apart."""
+
+    row: ImportedRow
+    values: dict[str, Any]
+    swept: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def point(self) -> tuple[Any, ...]:
+        """Identifies rows that are repeats or epochs, so far as it is known."""
+        return (self.values.get("strategy"), self.values.get("workers"), self.values.get("seed"))
+
+
+def by_point(rows: Sequence[ParsedRow]) -> list[list[ParsedRow]]:
+    """Group rows by strategy, workers, seed and swept values, in order."""
+    groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
+    for row in rows:
+        groups[*row.point, *map(repr, row.swept.items())].append(row)
+    return list(groups.values())
+
+
+def parse_rows(
+    rows: Sequence[ImportedRow], columns: Mapping[str, ImportedColumn], defaults: Mapping[str, Any]
+) -> tuple[list[ParsedRow], list[str]]:
+    """Return the rows with valid cells, and why the others were left out ("line 7: …")."""
+    parsed, skipped = [], []
+    for row in rows:
+        values = dict(defaults)
+        try:
+            for role, column in columns.items():
+                cell = row.cells.get(column.name)
+                if cell is not None and str(cell).strip().lower() not in MISSING:
+                    values[role] = _value(role, cell, column.factor)
+        except ValueError as error:
+            skipped.append(f"{row.place}: {error}")
+        else:
+            parsed.append(ParsedRow(row, values))
+    return parsed, skipped
+
+
+def _value(role: str, cell: Any, factor: float) -> Any:
+    """Convert a cell to the type of its role. Raises `ValueError` with the reason if it is invalid."""
+    if role == "strategy":
+        return shown(str(cell).strip())
+    number = number_of(cell)
+    if number is None and role == "quality" and isinstance(cell, str):
+        number = number_of(cell.rstrip().removesuffix("%"))
+    text = shown(str(cell).strip())
+    if number is None:
+        raise ValueError(f"{role} is {text}, which is not a number")
+    if role in WHOLE:
+        if not abs(number) < 2**53 or number != int(number) or (role in COUNTS and not 0 < number < 1e12):
+            raise ValueError(f"{role} is {text}, which is not a count")
+        return int(number)
+    number *= factor
+    if role in POSITIVE and not LEAST < number < MOST:
+        raise ValueError(f"{role} is {text}, not between {LEAST:g} and {MOST:g}")
+    if role == "quality" and abs(number) > MOST:
+        raise ValueError(f"quality is {text}, beyond {MOST:g}")
+    return number
+
+
+def number_of(cell: Any) -> float | None:
+    """Return a cell as a number; None if it is none."""
+    try:
+        return None if isinstance(cell, bool) else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,285 @@
+"""Find the columns of an imported file by their names, their units, or the user's options."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Literal, NamedTuple
+
+from scalestudy.config.file import QualityMargin
+from scalestudy.config.objectives import Better, known
+from scalestudy.features.imported.file_rows import shown
+from scalestudy.util.errors import UserError
+
+_SAMPLES = "image images img imgs sample samples example examples token tokens sequence sequences item items"
+_PER_SECOND = ("s", "sec", "second", "per_s", "per_sec", "per_second")
+_RATES = tuple(f"{noun}_{rate}" for noun, rate in product(_SAMPLES.split(), _PER_SECOND))
+_ONE = ("worker", "gpu", "device", "rank")
+_EACH = (*(f"per_{one}" for one in _ONE), *_ONE)
+NAMES: dict[str, tuple[str, ...]] = {
+    "strategy": ("strategy", "method"),
+    "workers": (
+        *("workers", "gpus", "ngpus", "n_gpus", "num_gpus", "gpu_count", "number_of_gpus", "no_of_gpus"),
+        *("nworkers", "n_workers", "number_of_workers", "ranks", "nranks", "n_ranks", "num_ranks"),
+        *("world_size", "num_devices", "devices"),
+    ),
+    "seed": ("seed", "random_seed"),
+    "epoch": ("epoch",),
+    "training_seconds": (
+        *("training_seconds", "training_time", "train_time", "total_time", "total_training_time"),
+        *("time_to_train", "total_seconds"),
+    ),
+    "epoch_seconds": (
+        *(
+            "epoch_seconds",
+            "epoch_time",
+            "time_per_epoch",
+            "time_epoch",
+            "seconds_per_epoch",
+            "seconds_epoch",
+        ),
+        *("sec_per_epoch", "sec_epoch", "s_per_epoch", "s_epoch", "epoch_duration"),
+    ),
+    "throughput": ("throughput", "total_throughput", *_RATES),
+    "throughput_per_worker": (
+        *(f"throughput_{each}" for each in _EACH),
+        *(f"{each}_throughput" for each in _EACH),
+        *(f"{rate}_{each}" for rate, each in product(_RATES, _EACH)),
+    ),
+    "quality": ("quality",),
+    "loss": ("loss", "train_loss", "training_loss"),
+    "validation_loss": ("validation_loss", "val_loss"),
+    "learning_rate": ("learning_rate", "lr"),
+    "epochs": ("epochs", "n_epochs", "num_epochs", "number_of_epochs"),
+    "per_worker_batch": ("per_worker_batch", "per_gpu_batch", "batch_per_gpu", "batch_size_per_gpu"),
+    "global_batch": ("global_batch", "global_batch_size"),
+}
+"""Normalised column names of each role; the first is the documented one."""
+VAGUE: dict[str, tuple[str, ...]] = {
+    "workers": ("nodes", "n_nodes", "nnodes", "num_nodes", "number_of_nodes"),
+    "training_seconds": ("seconds", "time", "runtime", "run_time", "duration", "elapsed", "wall_time"),
+}
+"""Names that mean a role only if no other column does."""
+OF_EPOCHS = ("epoch", "loss", "validation_loss", "learning_rate")
+"""Roles of files with a row for each epoch."""
+TIMES = ("training_seconds", "epoch_seconds")
+_LENGTHS = {
+    "ms msec millisecond milliseconds": 1e-3,
+    "s sec secs second seconds": 1.0,
+    "min mins minute minutes": 60.0,
+    "h hr hrs hour hours": 3600.0,
+}
+UNITS = {"": 1.0} | {name: length for names, length in _LENGTHS.items() for name in names.split()}
+"""Units of time in seconds; a name may end in one, in brackets or as its last word."""
+BATCHES = ("batch_size", "batch")
+"""Columns that do not say whether they mean a worker's batch or all workers'; a row is told apart by them."""
+_BRACKETS = re.compile(r"(.*?)\s*[\[(]([^\[\]()]*)[\])]")
+_SPLITS = ("val_", "validation_", "test_")
+RowKind = Literal["run", "epoch"]
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """The user's options for reading the numbers.
+
+    Attributes:
+        columns: Column name by role, such as {"workers": "NCORES"}; takes precedence over names in the file.
+        strategy: Strategy of runs whose file and its name do not state it.
+        workers: Number of workers of runs whose file and its name do not state it.
+        metric: Column of the quality, or the name of the metric in the column `quality`.
+        better: Whether higher or lower quality is better, if the metric is unknown.
+        margin: Accepted loss of quality; if None, the default.
+        row: What a row is; if None, the file tells.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    strategy: str | None = None
+    workers: int | None = None
+    metric: str | None = None
+    better: Better | None = None
+    margin: QualityMargin | None = None
+    row: RowKind | None = None
+
+
+def options_of(
+    columns: Sequence[str] = (),
+    strategy: str | None = None,
+    workers: int | None = None,
+    metric: str | None = None,
+    better: Better | None = None,
+    margin: str | None = None,
+    row: RowKind | None = None,
+) -> ImportOptions:
+    """Return `ImportOptions` from command-line values, with `columns` such as ["workers=NCORES"].
+
+    Raises:
+        UserError: A column's role or the margin is unknown.
+    """
+    pairs = {}
+    for text in columns:
+        role, _, name = text.partition("=")
+        if not name or role not in NAMES:
+            wanted = f"--column ROLE=NAME, with one of the roles {', '.join(NAMES)}"
+            raise UserError(wanted, repr(text), "Correct --column.")
+        pairs[role] = name
+    try:
+        accepted = None if margin is None else QualityMargin.parse(margin if "%" in margin else float(margin))
+    except ValueError:
+        wanted = "a number above 0 in units of the metric, or a percentage"
+        raise UserError(wanted, repr(margin), "Correct --quality-margin.") from None
+    return ImportOptions(pairs, strategy, workers, metric, better, accepted, row)
+
+
+class ImportedColumn(NamedTuple):
+    """A column: its name in the file, and its unit in seconds."""
+
+    name: str
+    factor: float = 1.0
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the names of columns for a message."""
+    return f"the columns {', '.join(shown(name) or 'one without a name' for name in names[:20])}"
+
+
+def normalise(name: str) -> str:
+    """Return a name in lower case with underscores: `Time per Epoch` becomes `time_per_epoch`."""
+    return re.sub(r"[^a-z0-9.]+", "_", name.strip().lower()).strip("_")
+
+
+def find_columns(header: Sequence[str], given: Mapping[str, str]) -> dict[str, ImportedColumn]:
+    """Return the column of each role that the file has; `given` names by role take precedence.
+
+    Raises:
+        UserError: Two columns match one role, a given column is missing, or a unit is unknown.
+    """
+    for role, name in given.items():
+        if name not in header:
+            wanted = f"a column {shown(name)!r} for {role}"
+            raise UserError(wanted, listed(header), f"Correct --column {role}=NAME.")
+    free = [name for name in header if name not in given.values()]
+    columns = {}
+    for role in NAMES:
+        column = given.get(role) or _named(role, free)
+        if column is not None:
+            columns[role] = ImportedColumn(column, _factor(column, role))
+    if "throughput" in given:
+        columns.pop("throughput_per_worker", None)
+    elif "throughput_per_worker" in given:
+        columns.pop("throughput", None)
+    elif "throughput" in columns:
+        columns.pop("throughput_per_worker", None)
+    _refuse_parts_of_a_count(columns, free)
+    return columns
+
+
+def _named(role: str, free: Sequence[str]) -> str | None:
+    """Return the column whose name means a role; None if there is none."""
+    for names in (NAMES[role], VAGUE.get(role, ())):
+        fitting = [name for name in free if _split_unit(name, role, names)[0] in names]
+        if len(fitting) > 1:
+            both = ", ".join(repr(shown(name)) for name in fitting)
+            action = f"Choose one: --column {role}={shown(fitting[0])}"
+            raise UserError(f"one column for {role}", both, action)
+        if fitting:
+            return fitting[0]
+    return None
+
+
+def _factor(name: str, role: str) -> float:
+    """Return the unit of a column in seconds."""
+    unit = _split_unit(name, role, (*NAMES[role], *VAGUE.get(role, ())))[1]
+    if unit not in UNITS:
+        wanted, seen = "a time in ms, s, min, h", f"the column {shown(name)!r}"
+        raise UserError(wanted, seen, "Rename or convert that column.")
+    return UNITS[unit]
+
+
+def _split_unit(name: str, role: str, names: Sequence[str]) -> tuple[str, str]:
+    """Split off the unit of a time: `Training time [min]` and `train_time_min` become (…, "min")."""
+    whole = normalise(name)
+    if role not in TIMES:
+        return whole, ""
+    with_brackets = _BRACKETS.fullmatch(name.strip())
+    if with_brackets:
+        return normalise(with_brackets[1]), with_brackets[2].strip(" .").lower().removeprefix("in ")
+    start, _, unit = whole.rpartition("_")
+    if whole in names or unit not in UNITS:
+        return whole, ""
+    base = start.removesuffix("_in")
+    return (base if base in names else f"{base}_time"), unit
+
+
+def _refuse_parts_of_a_count(columns: Mapping[str, ImportedColumn], free: Sequence[str]) -> None:
+    """Raise `UserError` where nodes stand for workers although there are several GPUs on each."""
+    workers = columns.get("workers")
+    each = next((name for name in free if normalise(name) in ("gpus_per_node", "workers_per_node")), None)
+    if workers and each and normalise(workers.name) in VAGUE["workers"]:
+        seen = f"{shown(workers.name)} and {shown(each)}"
+        action = f"Add a column `workers` with their product, or --column workers={shown(workers.name)}."
+        raise UserError("one column with the number of workers", seen, action)
+
+
+def metric_name(column: str) -> str:
+    """Return the metric in a column: `accuracy` for `val_accuracy` and `Accuracy (%)`."""
+    with_brackets = _BRACKETS.fullmatch(column.strip())
+    name = normalise(with_brackets[1] if with_brackets else column)
+    return next((name.removeprefix(split) for split in _SPLITS if name.startswith(split)), name)
+
+
+def is_of_validation(column: str) -> bool:
+    """Whether a column's name says that it was measured on other data than the training data."""
+    return normalise(column).startswith(_SPLITS)
+
+
+def named_columns(header: Sequence[str], metric: str) -> list[str]:
+    """Return the columns of a metric, such as `accuracy` and `val_accuracy`."""
+    return [name for name in header if normalise(metric) in (normalise(name), metric_name(name))]
+
+
+def quality_column(header: Sequence[str], metric: str | None) -> str | None:
+    """Return the column of the quality: `metric`, else that of a known metric, preferably of validation.
+
+    Metrics to maximise come before errors, and the validation loss comes last; that of the training data is
+    none.
+
+    Raises:
+        UserError: Several metrics match, or there is no column `metric`.
+    """
+    if metric is not None:
+        candidates = named_columns(header, metric)
+        if not candidates:
+            raise UserError(f"a column {shown(metric)!r}", listed(header), "Correct --metric.")
+    else:
+        gains = [name for name in header if known(metric_name(name)).better == "higher"]
+        lower = [name for name in header if known(metric_name(name)).better == "lower"]
+        errors = [name for name in lower if metric_name(name) != "loss"]
+        candidates = gains or errors or [name for name in lower if is_of_validation(name)]
+    fitting = [name for name in candidates if is_of_validation(name)] or candidates
+    if len(fitting) > 1:
+        action = f"Choose one: --metric {shown(fitting[0])}"
+        raise UserError("one column for the quality", listed(fitting), action)
+    return fitting[0] if fitting else None
+
+
+def find_quality(
+    header: Sequence[str], columns: dict[str, ImportedColumn], options: ImportOptions
+) -> tuple[str, dict[str, ImportedColumn]]:
+    """Return the name of the metric, "" without a quality, and the columns with that of the quality.
+
+    The option `metric` names a column, or what the column `quality` holds.
+
+    Raises:
+        UserError: As in `quality_column`, or the metric's direction is unknown.
+    """
+    asked = options.metric
+    if "quality" not in columns or (asked is not None and named_columns(header, asked)):
+        quality = quality_column(header, asked)
+        if quality is None:
+            return "", columns
+        return metric_name(quality), columns | {"quality": ImportedColumn(quality)}
+    if asked and not (known(asked).better or options.better):
+        wanted = f"a column {shown(asked)!r}, or a metric that is known by name, for `quality`"
+        action = "Correct --metric, or add --better higher or --better lower."
+        raise UserError(wanted, listed(header), action)
+    return asked or metric_name(columns["quality"].name), columns

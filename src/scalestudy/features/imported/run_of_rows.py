@@ -1,0 +1,149 @@
+"""Build runs from parsed rows: from one row, or from the rows of a run's epochs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean, harmonic_mean
+from typing import Any, Literal
+
+from scalestudy.analysis.runs import Run, RunSource
+from scalestudy.config.objectives import Better
+from scalestudy.features.imported.cells import ParsedRow
+from scalestudy.store.records import EpochOutcome, Outcome
+from scalestudy.util.errors import UserError
+
+UNNAMED = "unnamed"
+"""Strategy of runs whose file states none."""
+GROWN = 1.5
+"""Last time over the first from which rising times are those since the start, not those of an epoch."""
+TimesOf = Literal["run", "start", "epoch"]
+"""What the times of a training in rows of epochs are: that of the whole run, the time since its start, or
+that of each epoch."""
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What all runs of a file share.
+
+    Attributes:
+        label: Name of the file in messages and tables.
+        metric: Name of the metric that is the quality.
+        better: Which direction is better, if the user said it.
+    """
+
+    label: str
+    metric: str
+    better: Better | None = None
+
+
+def run_of_row(facts: FileFacts, row: ParsedRow) -> Run:
+    """Build the run of a row."""
+    return _run(facts, [row], row.values)
+
+
+def times_of_epochs(groups: Sequence[Sequence[ParsedRow]], file: str, column: str) -> TimesOf:
+    """Return what the times of a training are in rows of epochs.
+
+    Raises:
+        UserError: They rise too little to tell.
+    """
+    kinds = {_times_of(rows) for rows in groups}
+    kinds -= {None}
+    if kinds <= {"run"}:
+        return "run"
+    if kinds == {"start"}:
+        return "start"
+    if "start" not in kinds and "rising" not in kinds:
+        return "epoch"
+    action = f"Say which: --column epoch_seconds={column}, or leave out that column."
+    raise UserError(
+        "times of each epoch, or since the start", f"{column} in {file}, which may be both", action
+    )
+
+
+def _times_of(rows: Sequence[ParsedRow]) -> Literal["run", "start", "epoch", "rising"] | None:
+    times = [row.values["training_seconds"] for row in rows if "training_seconds" in row.values]
+    if not times:
+        return None
+    if len(set(times)) == 1:
+        return "run"
+    if any(later <= earlier for earlier, later in pairwise(times)):
+        return "epoch"
+    return "start" if times[-1] >= GROWN * times[0] else "rising"
+
+
+def run_of_epochs(facts: FileFacts, rows: Sequence[ParsedRow], times: TimesOf) -> Run:
+    """Build a run from its epochs. A quality that is equal in all rows is the final one."""
+    seconds = _epoch_seconds(rows, times)
+    qualities = [row.values.get("quality") for row in rows]
+    is_final = len(rows) > 1 and len(set(qualities)) == 1
+    epochs, elapsed = [], 0.0
+    for number, (row, taken) in enumerate(zip(rows, seconds, strict=True), start=1):
+        values, elapsed = row.values, elapsed + (taken or 0.0)
+        validation = {"loss": values["validation_loss"]} if "validation_loss" in values else {}
+        if "quality" in values and not is_final:
+            validation[facts.metric] = values["quality"]
+        outcome = EpochOutcome(
+            epoch=number,
+            learning_rate=values.get("learning_rate"),
+            loss=values.get("loss"),
+            train_seconds=taken,
+            elapsed_training_seconds=None if None in seconds[:number] else elapsed,
+            validation=validation,
+        )
+        epochs.append(outcome)
+    steady = [taken for taken in seconds[1:] if taken is not None]
+    rates = [row.values["throughput"] for row in rows[1:] if "throughput" in row.values]
+    last = dict(rows[-1].values) | {"epochs": len(rows)}
+    last["quality"] = next((quality for quality in reversed(qualities) if quality is not None), None)
+    if times == "epoch" or "training_seconds" not in last:
+        last["training_seconds"] = None if None in seconds else elapsed
+    # The first epoch compiles and fills caches.
+    last["epoch_seconds"] = fmean(steady) if steady else None
+    last["throughput"] = harmonic_mean(rates) if rates else None
+    run = _run(facts, rows, {role: value for role, value in last.items() if value is not None})
+    return replace(run, epochs=tuple(epochs))
+
+
+def _epoch_seconds(rows: Sequence[ParsedRow], times: TimesOf) -> list[float | None]:
+    """Return the seconds of each epoch; None where unknown."""
+    if any("epoch_seconds" in row.values for row in rows) or times == "run":
+        return [row.values.get("epoch_seconds") for row in rows]
+    totals = [row.values.get("training_seconds") for row in rows]
+    if times == "epoch":
+        return totals
+    seconds, before = list[float | None](), 0.0
+    for total in totals:
+        seconds.append(None if total is None else total - before)
+        before = before if total is None else total
+    return seconds
+
+
+def _run(facts: FileFacts, rows: Sequence[ParsedRow], values: Mapping[str, Any]) -> Run:
+    """Build a run from these rows; `values` holds its values by role."""
+    first, last = rows[0].row, rows[-1].row
+    source = RunSource(facts.label, first.line, last.line if len(rows) > 1 else None)
+    workers, seed, strategy = values["workers"], values.get("seed"), values.get("strategy") or UNNAMED
+    name = f"{strategy}-w{workers}{'' if seed is None else f'-s{seed}'} ({source})"
+    per_worker, batch = values.get("per_worker_batch"), values.get("global_batch")
+    if per_worker is None and batch and batch % workers == 0:
+        per_worker = batch // workers
+    if batch is None and per_worker is not None:
+        batch = per_worker * workers
+    outcome = Outcome(
+        name=name if first.line else f"{name} #{first.number}",
+        strategy=strategy,
+        implementation=strategy,
+        workers=workers,
+        seed=seed,
+        swept=rows[0].swept,
+        per_worker_batch=per_worker,
+        global_batch=batch,
+        epochs=values.get("epochs"),
+        throughput=values.get("throughput"),
+        training_seconds=values.get("training_seconds"),
+        metric=facts.metric if "quality" in values else "",
+        better=facts.better,
+        quality=values.get("quality"),
+    )
+    return Run(outcome, source=source, epoch_seconds=values.get("epoch_seconds"))

@@ -1,0 +1,109 @@
+"""Columns without a role: which of them tell rows of one point apart, so that these are no repeats."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from scalestudy.config.objectives import known
+from scalestudy.features.imported.cells import ParsedRow, number_of
+from scalestudy.features.imported.columns import BATCHES, metric_name, normalise
+from scalestudy.features.imported.file_rows import shown
+
+_REPEATS = """
+    run runs run_id rep reps repeat repetition replicate trial attempt id index job job_id jobid slurm_job_id
+    date day time_of_day timestamp started finished start end file log path comment comments note notes
+"""
+_MEASURED = """
+    time times seconds sec secs ms duration elapsed runtime loss memory mem util utilization utilisation usage
+    power energy watt watts joule joules speedup speed up efficiency scaling cost flops tflops mfu bytes
+    temperature throughput overhead latency std stdev stddev min max mean avg median percent error
+"""
+REPEATS = frozenset(_REPEATS.split())
+"""Normalised names of columns that count or describe repeats of a point."""
+MEASURED = frozenset(_MEASURED.split())
+"""Words in the names of columns that hold further measurements."""
+
+
+def counts_rows(values: Sequence[Any]) -> bool:
+    """Whether values count rows: 0, 1, 2, … or 1, 2, 3, …, in their order."""
+    numbers = [number_of(value) for value in values]
+    return numbers[0] in (0, 1) and all(number == numbers[0] + place for place, number in enumerate(numbers))
+
+
+def is_swept_by_name(name: str) -> bool:
+    """Whether a column's name says that it holds a setting: a key with a dot, or a batch of some kind."""
+    return "." in name.strip(".") or normalise(name) in BATCHES
+
+
+def separating(rows: Sequence[ParsedRow], names: Sequence[str]) -> list[str]:
+    """Return the columns without a role that tell rows of one point apart.
+
+    Numbers that hardly ever recur are measurements; other differing values are settings, such as a cluster or
+    the CPUs of a task.
+    """
+    found = [name for name in names if is_swept_by_name(name)]
+    groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
+    for row in rows:
+        settings = [str(row.row.cells.get(name)) for name in found]
+        groups[*row.point, *settings].append(row)
+    several = [group for group in groups.values() if len(group) > 1]
+    for name in names:
+        if name and name not in found and not _describes_repeats(name) and _differs(name, several):
+            values = [row.row.cells.get(name) for row in rows]
+            if not _is_measured(name, values) and not (len(groups) > 1 and counts_rows(values)):
+                found.append(name)
+    return [name for name in names if name in found]
+
+
+def _differs(name: str, groups: Sequence[Sequence[ParsedRow]]) -> bool:
+    return any(len({str(row.row.cells.get(name)) for row in group}) > 1 for group in groups)
+
+
+def _describes_repeats(name: str) -> bool:
+    return normalise(name) in REPEATS
+
+
+def _is_measured(name: str, values: Sequence[Any]) -> bool:
+    words = set(re.split(r"[_.]+", normalise(name)))
+    if words & MEASURED or known(metric_name(name)).better is not None:
+        return True
+    numbers = [number for value in values if (number := number_of(value)) is not None]
+    if len(numbers) < len(values) or all(number == int(number) for number in numbers if abs(number) < 2**53):
+        return False
+    return len(set(numbers)) > len(numbers) / 2
+
+
+def set_swept(rows: Sequence[ParsedRow], names: Sequence[str]) -> None:
+    """Give rows their values of the columns that tell them apart."""
+    for row in rows:
+        row.swept |= {shown(name): plain(row.row.cells.get(name)) for name in names}
+
+
+def plain(value: Any) -> Any:
+    """Return a swept value as in a study file; cells of CSV files are numbers, true, false or texts."""
+    if not isinstance(value, str):
+        return value if isinstance(value, bool | int | float) or value is None else shown(str(value))
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        return shown(value.strip())
+    return parsed if isinstance(parsed, bool | int | float | str) else shown(value.strip())
+
+
+def sweep_roles(rows: Sequence[ParsedRow]) -> list[str]:
+    """Tell rows apart whose batch or number of epochs differs at one point, and return these roles."""
+    found: list[str] = []
+    for role in ("per_worker_batch", "global_batch", "epochs"):
+        if role == "global_batch" and found:
+            continue
+        seen: dict[tuple[Any, ...], set[Any]] = defaultdict(set)
+        for row in rows:
+            strategy, workers, _ = row.point
+            seen[strategy, workers, *map(repr, row.swept.items())].add(row.values.get(role))
+        if any(len(values) > 1 for values in seen.values()):
+            found.append(role)
+            for row in rows:
+                row.swept[role] = row.values.get(role)
+    return found
