@@ -44,7 +44,7 @@ def test_one_option_has_one_name_and_one_metavar() -> None:
     """`--workers` is `-n` and a point is `--point` in all commands; all take results by the same argument."""
     for name, command in commands().items():
         for parameter in command.params:
-            if "--workers" in parameter.opts and name not in ("proposal", "report"):
+            if "--workers" in parameter.opts and name not in ("advise", "proposal", "report"):
                 assert "-n" in parameter.opts, name
             files = ("run", "submit", "recipe", "model predict")
             if parameter.name in ("study", "model") and name not in files:

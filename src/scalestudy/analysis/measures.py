@@ -8,6 +8,7 @@ and never of oversubscribed runs.
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isclose
 from typing import Literal, TypeVar
 
@@ -157,7 +158,7 @@ class Measures:
     trained: Groups
     updates: Mapping[Key, Key]
 
-    @property
+    @cached_property
     def sequential(self) -> bool:
         """Whether seeds were added until a verdict stood, so that levels for repeated looks are due."""
         return any(run.is_timing for runs in self.groups.values() for run in runs)
@@ -307,19 +308,23 @@ def equal_updates(groups: Mapping[Key, Sequence[Run]]) -> dict[Key, Key]:
     differ, make updates of their own.
     """
     firsts: dict[Key, Key] = {}
+    proven: dict[Key, None] = {}
     for key, runs in groups.items():
         own = _losses(runs)
         firsts[key] = next(
             (
                 first
-                for first in dict.fromkeys(firsts.values())
-                if first.variant == key.variant
+                for first in proven
+                if own
+                and first.variant == key.variant
                 and _batch(groups[first]) == _batch(runs)
                 and groups[first][0].result.engine == runs[0].result.engine
                 and _agree(own, _losses(groups[first]))
             ),
             key,
         )
+        if own and firsts[key] == key:
+            proven[key] = None
     return firsts
 
 

@@ -203,12 +203,14 @@ def prices_of(
     """Return the price of every timed row, in reading order, and the reference, if there is one."""
     measure = _measure(measures, basis)
     prices: dict[Key, Price] = {}
+    firsts: dict[tuple[str, str], Key] = {}
+    for key in sorted(keys, key=lambda key: key.workers):
+        firsts.setdefault(key.series, key)
     for key in keys:
         runs = measures.groups[key]
         if not measure.values[key] or not times_count(runs):
             continue
-        first = min((other for other in keys if other.series == key.series), key=lambda other: other.workers)
-        if measures.bases[key] != "throughput" and unlike_work(key, first, measures):
+        if measures.bases[key] != "throughput" and unlike_work(key, firsts[key.series], measures):
             continue
         seconds, units = measure.mean(key), units_of(runs, bill)
         if seconds.value is None or seconds.value <= 0:

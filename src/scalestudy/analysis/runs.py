@@ -173,6 +173,8 @@ class Key:
 
 def key_of(strategy: str, workers: int, swept: dict[str, Any]) -> Key:
     """Key of a run or of a planned point."""
+    if not swept:
+        return Key(strategy, workers, "{}")
     return Key(strategy, workers, json.dumps(without_repeats(swept), sort_keys=True, default=str))
 
 

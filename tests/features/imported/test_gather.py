@@ -1,6 +1,7 @@
 """Several imported files at once."""
 
 import os
+from cProfile import Profile
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from imported_runs import cassava
 from scalestudy.analysis.findings import analyse
-from scalestudy.features.imported.gather import about, gather, section
+from scalestudy.features.imported.gather import about, gather, import_findings, section
 from scalestudy.report.formats import sections
 from scalestudy.report.study_document import render_text, report_document
 from scalestudy.report.write_document import markdown
@@ -67,11 +68,18 @@ def test_a_folder_of_a_study_is_no_file_of_numbers(tmp_path: Path):
         gather([str(tmp_path)])
 
 
-def test_many_files_strategies_and_rows_are_read_in_time_that_grows_linearly(tmp_path: Path):
-    for count in range(1, 301):
-        (tmp_path / f"log_{count}.csv").write_text(f",time_per_epoch,loss\n0,9,1\n1,{count},.5\n")
-    imported = gather([str(tmp_path / "log_*.csv")])
-    assert [run.result.workers for run in imported.runs] == list(range(1, 301))
+def _calls(path: Path, strategies: int) -> int:
+    """The calls of functions that a report on a table of so many strategies takes."""
+    rows = "".join(f"s{s},{n},{100 / n},.9\n" for s in range(strategies) for n in (1, 2))
+    path.write_text(f"strategy,gpus,time,accuracy\n{rows}")
+    profile = Profile()
+    profile.runcall(import_findings, [str(path)])
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_the_work_of_a_report_grows_linearly_with_the_rows(tmp_path: Path):
+    _calls(tmp_path / "t.csv", 1)  # imports modules
+    assert _calls(tmp_path / "t.csv", 160) < 2.2 * _calls(tmp_path / "t.csv", 80)
 
 
 def test_a_seed_that_two_runs_of_a_point_state_pairs_with_none(read):

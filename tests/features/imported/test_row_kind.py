@@ -84,7 +84,7 @@ def test_times_of_a_log_are_of_each_epoch_since_the_start_or_of_the_run(read, te
     ("file", "text"),
     [
         ("t_4.csv", ",time_per_epoch,iou\n0,10,.5\n1,8,.6\n2,8,.7\n"),
-        ("t_4.csv", ",loss,training_time,iou\n0,10,7,.5\n1,8,8,.6\n2,8,9,.7\n"),
+        ("t_4.csv", ",loss,training_time,iou\n0,10,7,.5\n1,8,9,.6\n2,8,8,.7\n"),
         ("t.csv", "gpus,epoch_time,loss\n" + "".join(f"1,{8 + k},{k}\n" for k in range(20))),
         ("t.csv", "gpus,epoch_time,accuracy\n1,8,.9\n1,8.1,.9\n2,5,.91\n2,5.1,.91\n"),
     ],

@@ -65,19 +65,20 @@ def _value(role: str, cell: Any, factor: float) -> Any:
     number = number_of(cell)
     if number is None and role == "quality" and isinstance(cell, str):
         number = number_of(cell.rstrip().removesuffix("%"))
-    text = shown(str(cell).strip())
-    if number is None:
-        raise ValueError(f"{role} is {text}, which is not a number")
+    why = "which is not a number" if number is None else _objection(role, number * factor)
+    if number is None or why:
+        raise ValueError(f"{role} is {shown(str(cell).strip())}, {why}")
+    return int(number) if role in WHOLE else number * factor
+
+
+def _objection(role: str, number: float) -> str:
+    """Return why a number cannot be a value of a role; "" if it can."""
     if role in WHOLE:
-        if not abs(number) < 2**53 or number != int(number) or (role in COUNTS and not 0 < number < 1e12):
-            raise ValueError(f"{role} is {text}, which is not a count")
-        return int(number)
-    number *= factor
+        is_whole = abs(number) < 2**53 and number == int(number)
+        return "" if is_whole and (role not in COUNTS or 0 < number < 1e12) else "which is not a count"
     if role in POSITIVE and not LEAST < number < MOST:
-        raise ValueError(f"{role} is {text}, not between {LEAST:g} and {MOST:g}")
-    if role == "quality" and abs(number) > MOST:
-        raise ValueError(f"quality is {text}, beyond {MOST:g}")
-    return number
+        return f"not between {LEAST:g} and {MOST:g}"
+    return f"beyond {MOST:g}" if role == "quality" and abs(number) > MOST else ""
 
 
 def number_of(cell: Any) -> float | None:

@@ -33,12 +33,13 @@ def refuse_unclear_throughput(readings: Sequence[Reading]) -> None:
         where = source.file if source else ""
         if not per_worker and all(growth <= FLAT for growth in growths):
             wanted = f"{column} that rises with the workers, as the throughput of all of them does"
-            seen = f"{where}: {max(growths):.2f} times as much on the most as on the fewest, as that of one worker"
+            growth, other = max(growths), "one worker"
         elif per_worker and all(growth >= RISING for growth in growths):
             wanted = f"{column} that does not rise with the workers, as the throughput of one worker"
-            seen = f"{where}: {min(growths):.2f} times as much on the most as on the fewest, as that of all of them"
+            growth, other = min(growths), "all of them"
         else:
             continue
+        seen = f"{where}: {growth:.2f} times as much on the most as on the fewest, as that of {other}"
         action = f'Say which: --column "throughput_per_worker={column}", or --column "throughput={column}".'
         raise UserError(wanted, seen, action)
 

@@ -4,7 +4,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -188,8 +188,10 @@ def _read_json(path: Path) -> FileRows:
         raise UserError("a JSON document", seen, "Correct the file.") from error
     if isinstance(document, dict) and "rows" in document:
         document = document["rows"]
-    if isinstance(document, dict):
-        document = list(_rows_of_lists(document))
+    if isinstance(document, dict) and _are_columns(document):
+        document = [
+            dict(zip(document, values, strict=True)) for values in zip(*document.values(), strict=True)
+        ]
     if not isinstance(document, list) or not all(isinstance(row, dict) for row in document):
         wanted = "a JSON list of objects, one for each row"
         raise UserError(wanted, shown(path.name), "Write it in this form, or as CSV.")
@@ -197,12 +199,10 @@ def _read_json(path: Path) -> FileRows:
     return FileRows(list(dict.fromkeys(name for row in rows for name in row.cells)), rows)
 
 
-def _rows_of_lists(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a list for each column, such as the `history` of Keras's `fit`."""
-    lists = {name: values for name, values in columns.items() if isinstance(values, list)}
-    if len(lists) == len(columns) and len({len(values) for values in lists.values()}) == 1:
-        for values in zip(*lists.values(), strict=True):
-            yield dict(zip(lists, values, strict=True))
+def _are_columns(document: Mapping[str, Any]) -> bool:
+    """Whether an object has a list for each column, as the `history` of Keras's `fit` has."""
+    lists = [values for values in document.values() if isinstance(values, list)]
+    return len(lists) == len(document) and len({len(values) for values in lists}) == 1
 
 
 FORMS = {".csv": _read_csv, ".tsv": _read_csv, ".json": _read_json}

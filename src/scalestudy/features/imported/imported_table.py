@@ -20,7 +20,7 @@ from scalestudy.features.imported.columns import (
     metric_name,
 )
 from scalestudy.features.imported.file_rows import FileRows, read_rows, shown
-from scalestudy.features.imported.row_kind import counter_of, kind_of_rows, texts_of
+from scalestudy.features.imported.row_kind import kind_of_rows, texts_of
 from scalestudy.features.imported.run_name import run_name
 from scalestudy.features.imported.run_of_rows import (
     FileFacts,
@@ -193,7 +193,8 @@ def _runs_of_epochs(
     Raises:
         UserError: An epoch of a run occurs twice.
     """
-    groups, counter = by_point(rows), counter_of(columns)
+    groups = by_point(rows)
+    counter = next((role for role in ("epoch", "epochs") if role in columns), None)
     for group in groups:
         counted = [row.values[counter] for row in group if counter and counter in row.values]
         if len(set(counted)) < len(counted):

@@ -34,10 +34,8 @@ def kind_of_rows(
         return asked
     groups = _coarse_groups(rows, unused)
     several = [group for group in groups if len(group) > 1]
-    counter = counter_of(columns)
     of_one_run = [_is_one_run(group, unused) for group in several]
-    counted = counter is not None and (_is_log(columns) or any(_differs(group, counter) for group in several))
-    if counted or (several and all(of_one_run)):
+    if _are_counted(columns, groups) or (several and all(of_one_run)):
         return "epoch"
     if not several:
         return "run"
@@ -76,9 +74,13 @@ def _is_doubtful(
     return timed and equal and not _total_differs(several)
 
 
-def counter_of(columns: Mapping[str, ImportedColumn]) -> str | None:
-    """Return the role whose column may count epochs."""
-    return next((role for role in ("epoch", "epochs") if role in columns), None)
+def _are_counted(columns: Mapping[str, ImportedColumn], groups: Sequence[Sequence[ParsedRow]]) -> bool:
+    """Whether a column counts epochs, be it called `epoch` or `epochs`."""
+    several = [group for group in groups if len(group) > 1]
+    if "epoch" in columns:
+        return _is_log(columns) or any(_differs(group, "epoch") for group in several)
+    counts = [[row.values.get("epochs") for row in group] for group in several]
+    return bool(counts) and all(map(counts_rows, counts))
 
 
 def texts_of(rows: Sequence[ParsedRow], unused: Sequence[str]) -> list[str]:
