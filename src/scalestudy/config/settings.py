@@ -158,6 +158,9 @@ class DataSettings(StoredSettings):
     )
     """Colours (or greys) of the classes in the masks, in the order of the classes. Pixels of "ignore" count
     in no loss and no metric."""
+    label_pattern: Pattern | None = Field(default=None, examples=["^([a-z]+)_[0-9]+"])
+    """Regular expression that finds the class in a file's name or path, such as `'^([^/]+)/'`, which makes
+    each folder a class."""
     group_pattern: Pattern | None = Field(default=None, examples=["^(patient[0-9]+)_"])
     """Regular expression that finds the group in a file's name or path. A split never divides a group, such
     as the images of one patient."""

@@ -1,5 +1,7 @@
 """The reading of mask values is printed; ambiguous values are refused."""
 
+import tomllib
+
 import numpy as np
 import pytest
 
@@ -67,7 +69,7 @@ def test_colours_of_the_study_file_are_classes_in_their_order(street, ready):
         ({"a": "#000000", "ignore": "#ffffff"}, "1 in"),
         (
             {"road": "#804080", "sky": "#808080"},
-            "masks/s0.png with 1 others, most often #000000 (1 pixels)",
+            "masks/s0.png with 1 others: #000000 (100.0%)",
         ),
     ],
 )
@@ -77,7 +79,7 @@ def test_colours_that_name_no_class_for_a_pixel_or_one_for_two_are_refused(stree
 
 def test_without_a_table_masks_of_colours_are_refused_naming_the_key(street, refusal):
     error = refusal(street)
-    assert "red, green and blue differ" in error.received and "`colours`" in error.action
+    assert "masks/s0.png" in error.received and "`colours` under [data]" in error.expected
 
 
 def test_grey_values_are_colours_too(mask_folder, ready, save):
@@ -88,3 +90,57 @@ def test_grey_values_are_colours_too(mask_folder, ready, save):
     prepared = ready(root, colours={"background": "#000000", "edge": "#808080", "cell": "#ffffff"})
     assert prepared.targets[0, :3, 0].tolist() == [1, 2, 0]
     assert prepared.targets[1, :3, 0].tolist() == [2, 2, 0]
+
+
+def test_colours_of_masks_are_listed_once_ready_to_paste(street, refusal, ready):
+    error = refusal(street)
+    assert error.received.count("#804080 (49.5%)") == 1 and "masks/s0.png" in error.received
+    line = 'colours = { class0 = "#808080", class1 = "#804080", class2 = "#000000" }'
+    assert line in error.action
+    pasted = tomllib.loads(line)["colours"]
+    assert ready(street, colours=pasted).classes == 3
+
+
+def test_colours_that_no_class_has_are_listed_once_for_all_masks(street, refusal, save):
+    for number in range(4):
+        mask = np.full((6, 8, 3), SKY, np.uint8)
+        mask[0] = (0, 0, 10 * number)
+        save(street / "masks" / f"s{number}.png", mask)
+    error = refusal(street, colours={"road": "#804080", "sky": "#808080"})
+    assert "s0.png and 3 more masks with 4 others" in error.received
+    assert 'class2 = "#000000", class3 = "#00000a"' in error.action
+
+
+def test_so_many_colours_that_they_are_no_classes_are_not_listed(mask_folder, refusal, save):
+    root, draw = mask_folder(), np.random.default_rng(0)
+    for number in range(4):
+        save(root / "masks" / f"s{number}.png", draw.integers(0, 256, (6, 8, 3), dtype=np.uint8))
+    assert "too many for classes" in refusal(root).action
+
+
+def test_masks_that_number_objects_are_in_doubt():
+    values, _ = seen(list(range(7)), list(range(4)), [0, 1, 2, 3, 4, 5, 0], list(range(9)))
+    assert values.number_objects()
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [
+        [list(range(7)), list(range(7)), list(range(7))],
+        [list(range(7)), [0, 2, 5], [0, 1, 4], [0, 3, 6]],
+        [[0, 1, 2], [0, 1], [0, 2], [0]],
+        [[0, 1], [0, 2], [0, 3], [0, 4], [0, 5], [0, 6]],
+        [[0, 255], [0, 0]],
+    ],
+)
+def test_masks_of_classes_are_not(masks):
+    values, _ = seen(*masks)
+    assert not values.number_objects()
+
+
+def test_more_object_numbers_than_classes_are_refused_with_what_to_save(mask_folder, refusal, save):
+    root = mask_folder()
+    save(root / "masks" / "s0.png", np.arange(300, dtype=np.uint16).reshape(15, 20))
+    save(root / "images" / "s0.png", np.zeros((15, 20), np.uint8))
+    error = refusal(root, image_size=(6, 8))
+    assert "numpy.where(mask > 0, 255, 0)" in error.action

@@ -58,14 +58,20 @@ def test_files_without_a_partner_are_named_and_not_guessed(tree, refused, names,
 
 
 @pytest.mark.parametrize(
-    ("folders", "keys"),
-    [(("image", "label", "gt"), ("image", "gt")), (("dapi", "gfp", "masks"), ("dapi", "masks"))],
+    ("folders", "choices"),
+    [
+        (("image", "label", "gt"), [("image", "gt"), ("image", "label")]),
+        (("dapi", "gfp", "masks"), [("dapi", "masks"), ("gfp", "masks")]),
+    ],
 )
-def test_two_folders_for_one_purpose_are_refused_and_patterns_say_which(tree, refused, paired, folders, keys):
+def test_two_folders_for_one_purpose_are_refused_with_the_keys_for_each(
+    tree, refused, paired, folders, choices
+):
     root = tree(*(f"{folder}/{{}}.png" for folder in folders))
-    error = refused(root)
-    assert "one file for each name" in error.expected and "`masks =" in error.action
-    assert len(paired(root, images=f"{keys[0]}/*", masks=f"{keys[1]}/*")) == 3
+    action = refused(root).action
+    for image, mask in choices:
+        assert f'images = "{image}/*" and masks = "{mask}/*"' in action
+        assert len(paired(root, images=f"{image}/*", masks=f"{mask}/*")) == 3
 
 
 @pytest.mark.parametrize(
@@ -123,3 +129,24 @@ def test_patterns_that_find_nothing_or_the_same_are_refused(tree, refused, paire
     root = tree("a/{}.png", "b/{}.png", "b/.4.png", "b/notes.txt")
     assert told in refused(root, **keys).received
     assert paired(root, images="a/*", masks="b/*") == [(f"a/{i}.png", f"b/{i}.png") for i in (1, 2, 3)]
+
+
+def test_numbers_pair_only_where_no_name_does_and_who_is_alone_is_named_on_both_sides(tree, refused):
+    files = ["north_1", "north_2", "south_3"]
+    root = tree(
+        *(f"images/{name}.png" for name in (*files, "north_7")),
+        *(f"masks/{name}.png" for name in (*files, "south_7")),
+    )
+    received = refused(root).received
+    assert "1 images without a mask" in received and str(root / "images/north_7.png") in received
+    assert "1 masks without an image" in received and str(root / "masks/south_7.png") in received
+
+
+def test_names_without_a_number_have_no_partner_by_number(tree, refused):
+    root = tree("images/a.png", "images/b2.png", "masks/c.png", "masks/d2.png")
+    assert "2 images without a mask" in refused(root).received
+
+
+def test_images_of_one_patient_are_no_partners_of_masks_of_another(tree, refused):
+    root = tree("images/patient1_a{}.png", "masks/patient2_a{}.png", "images/patient1_b.png", "masks/c.png")
+    assert "4 images without a mask" in refused(root).received

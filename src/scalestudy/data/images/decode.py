@@ -175,6 +175,8 @@ def read_mask(path: Path) -> Array:
         values = read_pixels(path)
     if not (values == values[..., :1]).all():
         channels = "red, green and blue" if values.shape[-1] == 3 else f"{values.shape[-1]} channels"
+        if values.shape[-1] == 3 and values.dtype == np.uint8:
+            raise ColouredMaskError(path, f"whose {channels} differ")
         raise _no_mask(path, f"whose {channels} differ")
     mask = values[..., 0]
     if mask.dtype.kind == "f":  # as ImageJ writes them
@@ -184,8 +186,24 @@ def read_mask(path: Path) -> Array:
     return mask
 
 
+class ColouredMaskError(UserError):
+    """A mask of 8-bit colours is read as numbers.
+
+    Attributes:
+        path: The mask.
+    """
+
+    def __init__(self, path: Path, received: str) -> None:
+        super().__init__(*_parts_of_no_mask(path, received))
+        self.path = path
+
+
 def _no_mask(path: Path, received: str) -> UserError:
-    return UserError(
+    return UserError(*_parts_of_no_mask(path, received))
+
+
+def _parts_of_no_mask(path: Path, received: str) -> tuple[str, str, str]:
+    return (
         "masks of one channel: class indices, or 0 and 255",
         f"{path}, {received}",
         "Say which colour is which class (`colours` under [data]), or save each mask as a grey or palette "

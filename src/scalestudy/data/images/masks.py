@@ -4,19 +4,33 @@ Masks contain 0 and full scale, or class indices 0..K-1 and 255 for ignored pixe
 defined by `colours` under [data].
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from scalestudy.data.images.decode import is_colour, open_image, read_mask, read_pixels
+from scalestudy.data.images.decode import (
+    ColouredMaskError,
+    is_colour,
+    open_image,
+    read_mask,
+    read_pixels,
+)
+from scalestudy.data.images.glance import spread
 from scalestudy.data.samples import IGNORE, MOST_CLASSES, Array
 from scalestudy.util.errors import UserError
 
 ACCEPTED = "masks of 0 and 255, of 0 and 1, or of class indices 0, 1, 2, ... without gaps over the whole set"
 _FULL_SCALES = (255, 65535)
 _MOST_SHOWN = 8
+_MOST_COLOURS = 64
+"""Maximum number of colours to list as classes; more are those of smeared masks or of images."""
+_OBJECTS = 5
+"""Minimum number of the largest value that may number objects."""
+_RUN = 3
+"""Minimum mean number of values of a mask, without 0, that may number objects."""
 MASKS_TRIED = 10
 """Number of masks to check for a palette: the first may be damaged, or hold one class by chance."""
 
@@ -35,6 +49,8 @@ class MaskValues:
     """Masks with full-scale values; if there is one, the set must be binary."""
     _ignoring: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Masks of class indices that also contain 255 for ignored pixels."""
+    _values: list[tuple[int, ...]] = field(default_factory=list)
+    """Values of each mask of class indices, without 0 and 255."""
     _first: dict[int, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     """For each class index, the first mask that contains it, with all its values."""
 
@@ -68,6 +84,8 @@ class MaskValues:
             raise _unexpected(name, values)
         for value in values:
             self._first.setdefault(value, (name, self._ignoring.get(name, values)))
+        if labelled := tuple(value for value in values if value):
+            self._values.append(labelled)
         return mask.astype(np.uint8)
 
     def class_names(self) -> list[str]:
@@ -98,6 +116,15 @@ class MaskValues:
         count = present[-1] + 1
         return ["background", "foreground"] if count == 2 else [str(index) for index in range(count)]
 
+    def number_objects(self) -> bool:
+        """Whether values look like numbers of objects: many, without gaps in each mask, others in each."""
+        runs = [(values[0], values[-1]) for values in self._values]
+        gaps = any(values[-1] - values[0] >= len(values) for values in self._values)
+        if gaps or len(runs) < 2 or max(last for _, last in runs) < _OBJECTS:
+            return False
+        mean = sum(map(len, self._values)) / len(runs)
+        return mean >= _RUN and len(set(runs)) >= min(_RUN, len(runs))
+
     def meaning(self) -> str:
         """Describe the meaning of the values of all masks so far, in words; empty before the first mask."""
         if not self._first:
@@ -108,6 +135,11 @@ class MaskValues:
             return f"masks of 0 and {full}, background and foreground"
         ignored = f", {IGNORE} counts in nothing" if self._ignoring else ""
         return f"masks of class indices {present[0]} to {present[-1]}{ignored}"
+
+
+NUMBERED = "If they number objects, save where any object is: numpy.where(mask > 0, 255, 0).astype('uint8')."
+_MOST_CLASSES_SHOWN = 32
+"""Number of values from which a mask without gaps probably numbers objects."""
 
 
 def _unexpected(
@@ -122,6 +154,8 @@ def _unexpected(
     )
     if _smeared(name, values):
         action = "JPEG smears the borders of a mask: save masks as PNG."
+    elif len(values) > _MOST_CLASSES_SHOWN and values[-1] - values[0] < len(values) + 1:
+        action = f"{NUMBERED} {action}"
     return UserError(ACCEPTED, f"{name} with values {_listed(values)}{absent}", action)
 
 
@@ -142,6 +176,44 @@ def _smeared(name: str, values: Sequence[int]) -> bool:
 def _listed(values: tuple[int, ...]) -> str:
     shown = ", ".join(str(value) for value in values[:_MOST_SHOWN])
     return shown if len(values) <= _MOST_SHOWN else f"{shown}, ... ({len(values)} in all)"
+
+
+@dataclass(frozen=True)
+class ObjectMasks:
+    """The masks of the objects of one image, one file for each, of which the union is read."""
+
+    files: tuple[Path, ...]
+
+    def read(self) -> Array:
+        """Return 1 inside any object, else 0, uint8 [H, W].
+
+        Raises:
+            UserError: If a file is damaged, of another size than the first, or not binary.
+        """
+        inside = np.zeros(0, bool)
+        for file in self.files:
+            mask = read_mask(file)
+            if not inside.size:
+                inside = np.zeros(mask.shape, bool)
+            if mask.shape != inside.shape:
+                sizes = [f"{shape[0]} x {shape[1]}" for shape in (mask.shape, inside.shape)]
+                raise UserError(
+                    "masks of one size for the objects of one image",
+                    f"{file} of {sizes[0]} and {self.files[0]} of {sizes[1]} pixels (height x width)",
+                    "Save each mask at the size of its image.",
+                )
+            values = np.unique(mask)
+            if len(values) > 2 or (len(values) == 2 and values[0] != 0):
+                raise UserError(
+                    "a binary mask for each object (0 outside, 255 or 1 inside)",
+                    f"{file} with values {_listed(tuple(values.tolist()))}",
+                    "Save the mask of each object as a binary PNG.",
+                )
+            inside |= mask > 0
+        return inside.astype(np.uint8)
+
+    def __str__(self) -> str:
+        return f"{self.files[0].parent}/"
 
 
 IGNORED = "ignore"
@@ -191,14 +263,92 @@ class Colours:
         if pixels.dtype != np.uint8 or pixels.shape[2] not in (1, 3):
             raise UserError("masks of 8-bit colours", f"{path} of {pixels.dtype}", "Save it as 8-bit PNG.")
         pixels = np.broadcast_to(pixels, (*pixels.shape[:2], 3))
-        packed = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
+        packed = _packed(pixels)
         index: Array = self._index_of[packed]
         if (index == _NONE).any():
-            strange, counts = np.unique(packed[index == _NONE], return_counts=True)
-            most = int(strange[np.argmax(counts)])
-            raise UserError(
-                "masks in the colours of `colours`",
-                f"{path} with {len(strange)} others, most often #{most:06x} ({counts.max()} pixels)",
-                f'Name it in `colours` under [data] ("{IGNORED}" if it counts in nothing), or save PNG.',
-            )
+            raise StrangeColoursError({path: _count(packed[index == _NONE])}, len(self.names))
         return index
+
+
+class StrangeColoursError(UserError):
+    """Masks hold colours of no class.
+
+    Args:
+        pixels: Pixels of each such colour, by mask.
+        classes: Number of classes that have a colour.
+    """
+
+    def __init__(self, pixels: dict[Path, Counter[int]], classes: int) -> None:
+        self.pixels, self.classes = pixels, classes
+        counts = sum(pixels.values(), Counter[int]())
+        number = f" and {len(pixels) - 1} more masks" if len(pixels) > 1 else ""
+        super().__init__(
+            "masks in the colours of `colours`",
+            f"{next(iter(pixels))}{number} with {len(counts)} others: {_listed_colours(counts)}",
+            f"Add them to `colours` under [data]: {_lines(counts, classes)} "
+            f'("{IGNORED}" if one counts in nothing), or save PNG.'
+            if len(counts) <= _MOST_COLOURS
+            else "Save the masks as PNG, without smoothing: JPEG smears the borders of a mask.",
+        )
+
+
+def refuse_coloured(masks: Sequence[Path]) -> None:
+    """Look at some masks, and refuse colours that no `colours` name, with a line to paste.
+
+    Raises:
+        UserError: If one of them holds colours. Damaged ones are left to the reading of the set.
+    """
+    coloured = []
+    for path in spread(masks, MASKS_TRIED):
+        try:
+            read_mask(path)
+        except ColouredMaskError:
+            coloured.append(path)
+        except UserError:
+            continue
+    if coloured:
+        raise colours_to_name(coloured)
+
+
+def colours_to_name(coloured: Sequence[Path]) -> UserError:
+    """Return the error for masks of colours without `colours`: with the colours found in some of them."""
+    counts = Counter[int]()
+    for path in spread(coloured, MASKS_TRIED):
+        counts += _count(_packed(read_pixels(path)))
+    expected = "masks of class indices, or of 0 and 255, or `colours` under [data], the colour of each class"
+    received = f"masks of colours such as {coloured[0]}, with {_listed_colours(counts)}"
+    if len(counts) > _MOST_COLOURS:
+        action = (
+            f"{len(counts):,} colours are too many for classes: save the masks as PNG, without smoothing "
+            "(JPEG smears their borders), or check that these are masks."
+        )
+    else:
+        action = (
+            f"Write under [data], with names of your own: colours = {{ {_lines(counts)} }}. "
+            f'Call one "{IGNORED}" if it counts in nothing.'
+        )
+    return UserError(expected, received, action)
+
+
+def _packed(pixels: Array) -> Array:
+    """Return 0xRRGGBB of each pixel of [H, W, 3]."""
+    packed: Array = pixels.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
+    return packed
+
+
+def _count(packed: Array) -> Counter[int]:
+    values, counts = np.unique(packed, return_counts=True)
+    return Counter(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+
+def _listed_colours(counts: Counter[int]) -> str:
+    total = counts.total()
+    shown = [f"#{colour:06x} ({count / total:.1%})" for colour, count in counts.most_common(_MOST_SHOWN)]
+    more = f" and {len(counts) - _MOST_SHOWN:,} more" if len(counts) > _MOST_SHOWN else ""
+    return ", ".join(shown) + more
+
+
+def _lines(counts: Counter[int], first: int = 0) -> str:
+    """Return the colours as items of the table `colours`, the most frequent first."""
+    colours = (colour for colour, _ in counts.most_common())
+    return ", ".join(f'class{number} = "#{colour:06x}"' for number, colour in enumerate(colours, first))

@@ -2,11 +2,13 @@
 
 import os
 import re
+import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from scalestudy.data.images.masks import ObjectMasks
 from scalestudy.util.errors import escape
 
 SPLITS = {
@@ -15,6 +17,8 @@ SPLITS = {
     "test": ("test", "testing"),
 }
 _SPLIT_OF = {word: split for split, words in SPLITS.items() for word in words}
+_SPLIT_BESIDE_ROLE = _SPLIT_OF | {"tr": "train", "ts": "test"}
+"""Splits in names that have a role too: `imagesTr` and `labelsTr` of nnU-Net."""
 _SPLIT_FOLDER = re.compile(r"(stage\d_)?(?P<split>[a-z]+?)([-_]?(set|data)|[-_]?20\d\d)?")
 
 _IMAGE_WORDS = (
@@ -29,17 +33,35 @@ _MASK_WORDS = """
 MASK = frozenset(_MASK_WORDS.split())
 _UNLESS_PAIRED = frozenset(("lab", "labs", "truth", "target", "targets", "y", "manual"))
 """Words that name masks beside images, but may name a class beside others."""
-_FILL_WORDS = "ground jpeg jpg png tif tiff files left bit class fine the of"
+_FILL_WORDS = "ground jpeg jpg png tif tiff files left bit class fine the of st nd rd th"
 _FILLING = frozenset(_FILL_WORDS.split())
 _TOKEN = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_MORE_IMAGE_WORDS = """
+    data bild bilder foto fotos imagen imagenes immagine immagini imagem imagens afbeeldingen obrazy
+"""
+_MORE_MASK_WORDS = "maske masken masque masques mascara mascaras maschera maschere maski"
+_IMAGE_HINTS = IMAGE.union(_MORE_IMAGE_WORDS.split())
+_MASK_HINTS = MASK.union(_MORE_MASK_WORDS.split())
+"""Words that decide nothing alone, since a folder of this name may be a class."""
 _WORDS = "|".join(sorted((IMAGE | MASK) - {"x", "y"}, key=len, reverse=True))
 _AT_END = re.compile(rf"(?P<rest>.+?)[-_. ]+(?:ground[-_]?)?(?P<word>{_WORDS})", re.IGNORECASE)
 _AT_START = re.compile(rf"(?P<word>{_WORDS})(?:[-_. ]+|(?=\d))(?P<rest>.+)", re.IGNORECASE)
 
 
+def composed(text: str) -> str:
+    """Return text in the Unicode form NFC, in which names are compared: some write "ä" as "a" and dots."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
 def words(name: str) -> list[str]:
-    """Split a name into words and numbers in lower case: "trainMasks_2" -> train, masks, 2."""
-    return [token.lower() for token in _TOKEN.findall(name)]
+    """Split a name into words and numbers in lower case: "trainMasks_2" -> train, masks, 2.
+
+    Accents are dropped.
+    """
+    plain = "".join(
+        letter for letter in unicodedata.normalize("NFKD", name) if not unicodedata.combining(letter)
+    )
+    return [token.lower() for token in _TOKEN.findall(plain)]
 
 
 def split_of(folder: str) -> str | None:
@@ -55,16 +77,33 @@ def role(name: str) -> tuple[str | None, str | None]:
     A name with any other word has no role.
     """
     tokens = {word for word in words(name) if word not in _FILLING and not word.isdecimal()}
-    splits = {_SPLIT_OF[word] for word in tokens if word in _SPLIT_OF}
-    if not tokens or tokens - IMAGE - MASK - _SPLIT_OF.keys() or len(splits) > 1:
+    split_words = _SPLIT_BESIDE_ROLE if tokens & (IMAGE | MASK) else _SPLIT_OF
+    splits = {split_words[word] for word in tokens if word in split_words}
+    if not tokens or tokens - IMAGE - MASK - split_words.keys() or len(splits) > 1:
         return None, split_of(name)
     what = "mask" if MASK & tokens else "image" if IMAGE & tokens else None
     return what, splits.pop() if splits else None
 
 
+def hint_of(name: str) -> tuple[str | None, frozenset[str]]:
+    """Return the role that some word of a folder name suggests, and its other words.
+
+    "images_collective" -> ("image", {"collective"}). A word for masks counts more than one for images.
+    """
+    tokens = frozenset(word for word in words(name) if word not in _FILLING)
+    if _MASK_HINTS & tokens:
+        return "mask", tokens - _MASK_HINTS - _IMAGE_HINTS
+    return ("image" if _IMAGE_HINTS & tokens else None), tokens - _IMAGE_HINTS
+
+
 def is_mask_folder(name: str) -> bool:
     """Whether a folder of this name holds masks whatever lies beside it: `masks`, `mask_png`, `labels`."""
     return role(name)[0] == "mask" and not _UNLESS_PAIRED.issuperset(MASK.intersection(words(name)))
+
+
+def split_in(folder: str) -> str | None:
+    """Return the split that a folder name means, alone or beside a role: `train`, `seg_train`, `imagesTr`."""
+    return split_of(folder) or role(folder)[1]
 
 
 def strip_suffix(stem: str) -> tuple[str, str | None]:
@@ -109,19 +148,21 @@ class ListedSample:
     """One sample of a folder.
 
     Attributes:
-        target: Name of the class, or the file of the mask.
+        target: Name of the class, the file of the mask, or the files of the masks of its objects.
         split: "train", "validation" or "test" if the folder defines it, else "".
         group: Group of related samples; "" for none.
     """
 
     image: Path
-    target: str | Path
+    target: str | Path | ObjectMasks
     split: str = ""
     group: str = ""
 
     @property
     def files(self) -> tuple[Path, ...]:
         """All files of the sample."""
+        if isinstance(self.target, ObjectMasks):
+            return (self.image, *self.target.files)
         return (self.image, self.target) if isinstance(self.target, Path) else (self.image,)
 
 

@@ -11,18 +11,31 @@ from typing import Any
 import numpy as np
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.images.decode import Header, read_header, read_mask, read_pixels
+from scalestudy.data.images.decode import ColouredMaskError, Header, read_header, read_mask, read_pixels
 from scalestudy.data.images.form import Fit, Form, common_form, describe_headers
-from scalestudy.data.images.masks import MASKS_TRIED, Colours, MaskValues, holds_indices
+from scalestudy.data.images.masks import (
+    MASKS_TRIED,
+    NUMBERED,
+    Colours,
+    MaskValues,
+    ObjectMasks,
+    StrangeColoursError,
+    colours_to_name,
+    holds_indices,
+    refuse_coloured,
+)
 from scalestudy.data.samples import IGNORE, Array, Kind, Sample, Size
 from scalestudy.data.sources.files import ListedSample, several
+from scalestudy.data.sources.labels import hold_decimals
 from scalestudy.data.sources.layouts import Listing
 from scalestudy.data.sources.source import (
     Contents,
+    Doubt,
     Item,
     Outcome,
     SourceFindings,
     files_digest,
+    refuse_unused,
     require_classes,
     require_two,
     side_by_side,
@@ -64,6 +77,11 @@ def all_or_refused(
 
 def _joined(errors: Sequence[UserError]) -> UserError:
     first = errors[0]
+    if coloured := [error.path for error in errors if isinstance(error, ColouredMaskError)]:
+        return colours_to_name(coloured)
+    if strange := [error for error in errors if isinstance(error, StrangeColoursError)]:
+        pixels = {mask: counts for error in strange for mask, counts in error.pixels.items()}
+        return StrangeColoursError(pixels, strange[0].classes)
     alike = [error.received for error in errors if error.expected == first.expected]
     others = len(errors) - len(alike)
     received = several(alike, SHOWN, between="; ") + (
@@ -89,6 +107,8 @@ class ImageFolder:
             require_classes(listing.classes, str(root))
         require_two(len(listing.samples), str(root))
         self._colours = Colours(data.colours) if data.colours and self.kind == "masks" else None
+        if any(isinstance(sample.target, ObjectMasks) for sample in listing.samples):
+            refuse_unused(data, ("colours",), "a mask for each object")
         self._index = {name: index for index, name in enumerate(listing.classes)}
         self.fingerprint = files_digest(root, listing.files())
 
@@ -99,6 +119,8 @@ class ImageFolder:
         self._doubtful = {header.path for header in headers if header.doubtful}
         masks = [sample.target for sample in samples if isinstance(sample.target, Path)]
         self._values = MaskValues(indexed=any(map(holds_indices, masks[:MASKS_TRIED])))
+        if not self._colours:
+            refuse_coloured(masks)
         self._form = form = common_form(headers, self._data.value_range)
         kinds = {(header.dtype, header.channels) for header in headers}
         if kinds not in ({(np.dtype(np.uint8), 1)}, {(np.dtype(np.uint8), 3)}):
@@ -139,7 +161,23 @@ class ImageFolder:
             f"masks of the {len(self._colours.names)} `colours`" if self._colours else self._values.meaning()
         )
         understood = "; ".join(filter(None, (self._listing.understood, meaning)))
-        return SourceFindings(self._listing.left_out, understood, tuple(remarks))
+        return SourceFindings(self._listing.left_out, understood, tuple(remarks), tuple(self._doubts()))
+
+    def _doubts(self) -> Iterator[Doubt]:
+        if self._values.number_objects():
+            yield Doubt(
+                "object-numbers",
+                "The masks look like numbers of objects, not of classes: other values in each, without gaps",
+                f"Trained on, object 1 of every image would be one class. {NUMBERED}",
+            )
+        if self._listing.table and hold_decimals(self._listing.classes):
+            yield Doubt(
+                "decimal-classes",
+                f"{len(self._listing.classes):,} classes that are numbers with decimals, such as "
+                f"{self._listing.classes[0]}",
+                "If they are measured values, name a column of classes (`label_column` under [data]), or "
+                "write `read(data)` in a task file, whose targets may be numbers.",
+            )
 
     def _sample(self, decoded: tuple[ListedSample, Array, Array | int]) -> Sample:
         sample, image, target = decoded
@@ -151,7 +189,7 @@ class ImageFolder:
         image = self._image(sample.image)
         if isinstance(sample.target, str):
             return sample, self._fit.image(image), self._index[sample.target]
-        mask = self._colours.read(sample.target) if self._colours else read_mask(sample.target)
+        mask = self._mask(sample.target)
         if mask.shape != image.shape[:2]:
             raise UserError(
                 "a mask as large as its image",
@@ -167,6 +205,11 @@ class ImageFolder:
                 "Save the image upright without that tag, and check that the mask fits.",
             )
         return sample, self._fit.image(image), mask
+
+    def _mask(self, target: Path | ObjectMasks) -> Array:
+        if isinstance(target, ObjectMasks):
+            return target.read()
+        return self._colours.read(target) if self._colours else read_mask(target)
 
     def _image(self, path: Path) -> Array:
         """Read an image in the common form and its own size."""

@@ -1,13 +1,16 @@
-"""Images with classes: in the names of their folders, or in a CSV table."""
+"""Images with their classes in a CSV table."""
 
 import csv
 import io
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from scalestudy.config.settings import DataSettings
-from scalestudy.data.sources.files import ListedSample, Tree, in_order, several, split_of
+from scalestudy.data.sources.files import ListedSample, Tree, composed, several
 from scalestudy.util.errors import UserError
 
 TABLES = (".csv", ".tsv")
@@ -19,25 +22,54 @@ _COLUMN_NAMES = {
     "label_column": "label labels class class_name target category label_name diagnosis species",
 }
 """Usual names of columns; the first that a table has is used."""
+_DECIMAL = re.compile(r"[-+]?\d*[.,]\d+(e[-+]?\d+)?", re.IGNORECASE)
 
 
-def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
-    """List the images in a folder for each class, perhaps inside of a folder for each split.
+_TRIED = 200
+"""Rows of a table that are read to find columns that would do."""
 
-    Empty if one is named images/ or masks/, which means an incomplete pair of folders.
+
+class TableColumns(NamedTuple):
+    """A column of files, whether its name is usual, and columns that may hold their classes, best first."""
+
+    file: str
+    file_is_usual: bool
+    labels: list[str]
+
+
+def columns_that_would_do(table: Path, tree: Tree) -> TableColumns | None:
+    """Find a column that names images of a folder, by its first cells, and columns of repeated values.
+
+    None if there are none, or the table cannot be read.
     """
-    parts_of = {file: tree.relative(file).parts for file in tree.images}
-    divided = any(len(parts) > 1 and split_of(parts[0]) for parts in parts_of.values())
-    samples = []
-    for file, parts in parts_of.items():
-        split = split_of(parts[0]) if divided else ""
-        inner = parts[1:] if divided else parts
-        if split is not None and len(inner) > 1:
-            samples.append(ListedSample(file, inner[0], split))
-    if {"images", "masks"} & {str(sample.target).lower() for sample in samples}:
-        return [], ""
-    samples.sort(key=lambda sample: in_order(str(sample.target)))
-    return samples, "one folder of images for each class"
+    try:
+        with table.open(encoding="utf-8-sig", newline="") as stream:
+            text = "".join(islice(stream, _TRIED + 1))
+        rows = list(_rows(text))
+    except (OSError, ValueError, csv.Error):
+        return None
+    names = [name for name in (rows[0] if rows else {}) if name]
+    cells = {name: [(row[name] or "").strip() for row in rows] for name in names}
+    index = _index(tree)
+    found = {name: sum(bool(_files(cell, index)) for cell in cells[name]) for name in names}
+    file = max(names, key=lambda name: found[name], default="")
+    if not file or 2 * found[file] < len(rows):
+        return None
+    labels = [name for name in names if name != file and _may_be_classes(cells[name])]
+    labels.sort(key=lambda name: len(set(cells[name])))
+    usual = _plain(file) in _COLUMN_NAMES["file_column"].split()
+    return TableColumns(file, usual, labels) if labels else None
+
+
+def _may_be_classes(cells: list[str]) -> bool:
+    values = set(cells)
+    return 2 <= len(values) <= max(2, len(cells) // 2) and "" not in values and not hold_decimals(cells)
+
+
+def hold_decimals(values: Collection[str]) -> bool:
+    """Whether most of these texts are numbers with decimals: 0.37, 12,5."""
+    decimals = sum(_DECIMAL.fullmatch(value) is not None for value in values)
+    return 2 * decimals > len(values)
 
 
 def columns_of(table: Path, data: DataSettings) -> tuple[str, str] | None:
@@ -51,7 +83,7 @@ def columns_of(table: Path, data: DataSettings) -> tuple[str, str] | None:
             names = _rows(stream.readline(1_000_000)).fieldnames or []
     except (OSError, csv.Error):
         return None
-    small = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
+    small = {_plain(name): name for name in reversed(names)}
     found = []
     for key, usual in _COLUMN_NAMES.items():
         given = getattr(data, key)
@@ -64,6 +96,10 @@ def columns_of(table: Path, data: DataSettings) -> tuple[str, str] | None:
         found.append(given or next((small[name] for name in usual.split() if name in small), None))
     file, label = found
     return (file, label) if file and label else None
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def _rows(text: str) -> "csv.DictReader[str]":
@@ -111,7 +147,7 @@ def _read(table: Path, columns: tuple[str, str]) -> Iterator[tuple[str, str]]:
             if None in row:
                 raise ValueError(f"a row with more cells than columns: {', '.join(map(str, row.values()))}")
             file, label = ((row[name] or "").strip() for name in columns)
-            yield file, label
+            yield file, composed(label)
     except (OSError, ValueError, csv.Error) as error:
         received = f"{table}: {str(error).splitlines()[0]}"
         raise UserError("a table in UTF-8 that can be read", received, "Correct the table.") from error
@@ -123,14 +159,18 @@ def _index(tree: Tree) -> dict[str, list[Path]]:
     for file in tree.images:
         path = tree.relative(file)
         for name in {path.as_posix(), path.with_suffix("").as_posix(), path.name, path.stem}:
-            index[name.lower()].append(file)
+            index[composed(name).lower()].append(file)
     return index
 
 
+def _files(written: str, index: dict[str, list[Path]]) -> list[Path]:
+    """Find images by their path relative to the source, else by their name alone."""
+    name = composed(written).replace("\\", "/").lower()
+    return index.get(name) or index.get(name.rpartition("/")[2]) or []
+
+
 def _find(written: str, index: dict[str, list[Path]], table: Path) -> Path | None:
-    """Find an image by its path relative to the source, else by its name alone."""
-    name = written.replace("\\", "/").lower()
-    files = index.get(name) or index.get(name.rpartition("/")[2]) or []
+    files = _files(written, index)
     if len(files) > 1:
         raise UserError(
             f"one file for {written!r} of {table}",

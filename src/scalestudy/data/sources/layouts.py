@@ -1,18 +1,22 @@
 """Find the layout of a folder, and list its samples with their order, groups and classes."""
 
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.samples import Kind, Ranges
-from scalestudy.data.sources.files import SPLITS, LeftOut, ListedSample, Tree, in_order, role
-from scalestudy.data.sources.labels import TABLES, columns_of, list_classes, list_table
-from scalestudy.data.sources.pairs import PATTERNS, find_pairs, list_patterns
+from scalestudy.data.sources.beside import beside
+from scalestudy.data.sources.classes import list_classes, list_labels, refuse_masks_among, search
+from scalestudy.data.sources.couples import find_couple
+from scalestudy.data.sources.files import SPLITS, LeftOut, ListedSample, Tree, composed, in_order, role
+from scalestudy.data.sources.labels import TABLES, columns_of, list_table
+from scalestudy.data.sources.pairs import find_pairs, list_patterns
 from scalestudy.data.sources.source import COLUMNS, refuse_unused
 from scalestudy.util.errors import UserError
 
 _SPLITS = ("", *SPLITS)
+_PATTERNS = ("images", "masks", "label_pattern")
+"""Keys of [data] that say where samples are in a folder."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Listing:
     @property
     def kind(self) -> Kind:
         """Kind of the samples."""
-        return "masks" if isinstance(self.samples[0].target, Path) else "classes"
+        return "classes" if isinstance(self.samples[0].target, str) else "masks"
 
     @property
     def groups(self) -> list[str] | None:
@@ -61,6 +65,7 @@ def list_samples(source: Path, data: DataSettings) -> Listing:
     tree = Tree.of(source if source.is_dir() else source.parent)
     table = None
     if source.is_file():
+        refuse_unused(data, _PATTERNS, f"the table {source}")
         columns = columns_of(source, data)
         if columns is None:
             raise UserError(
@@ -71,7 +76,11 @@ def list_samples(source: Path, data: DataSettings) -> Listing:
         table = source
         samples, understood = list_table(source, columns, tree)
     elif data.images is not None or data.masks is not None:
+        refuse_unused(data, ("label_pattern",), "images and masks of patterns")
         samples, understood = list_patterns(tree, data)
+    elif data.label_pattern is not None:
+        refuse_unused(data, ("colours",), "images with classes")
+        samples, understood = list_labels(tree, data.label_pattern)
     else:
         samples, understood, table = _recognise(tree, data)
     if table is None:
@@ -81,9 +90,14 @@ def list_samples(source: Path, data: DataSettings) -> Listing:
 
 def _recognise(tree: Tree, data: DataSettings) -> tuple[list[ListedSample], str, Path | None]:
     """List the samples by the only layout that fits."""
-    beside = [file for file in tree.others if file.parent == tree.root and file.suffix.lower() in TABLES]
-    tables = [(file, columns) for file in beside if (columns := columns_of(file, data)) is not None]
-    pairs, (samples, understood) = find_pairs(tree), list_classes(tree)
+    near = [file for file in tree.others if file.parent == tree.root and file.suffix.lower() in TABLES]
+    tables = [(file, columns) for file in near if (columns := columns_of(file, data)) is not None]
+    pairs = find_pairs(tree)
+    if not (pairs or tables):
+        pairs = find_couple(tree)
+    if pairs and not tables:
+        return *pairs.list(), None
+    samples, understood = list_classes(tree)
     if tables and not any(getattr(data, key) for key in COLUMNS):
         # Folders beside a table are classes only if there are several, with names of no other meaning.
         classes = {sample.target for sample in samples if role(str(sample.target)) == (None, None)}
@@ -97,18 +111,26 @@ def _recognise(tree: Tree, data: DataSettings) -> tuple[list[ListedSample], str,
     if tables:
         file, columns = tables[0]
         return *list_table(file, columns, tree), file
-    if pairs:
-        return *pairs.list(), None
     if samples:
+        refuse_masks_among(tree, samples)
         return samples, understood, None
     raise UserError(
         "a folder with images/ and masks/ whose files pair by name, a folder of images for each class "
         "(either, if you like, inside train/, val/ and test/), or another of the layouts in "
         "docs/reference/data.md",
         str(tree),
-        f"Say where images and masks are: {PATTERNS}; arrange the files in one of these ways; or write "
-        "`read(data)` in a task file.",
+        beside(tree, lambda other: _reading(other, data)),
     )
+
+
+def _reading(tree: Tree, data: DataSettings) -> str | None:
+    """Return how another folder is understood; None if it is refused."""
+    try:
+        pairs = find_pairs(tree) or find_couple(tree)
+        samples, understood = pairs.list() if pairs else list_classes(tree)
+        return understood if samples and _finish(samples, understood, tree, data, None) else None
+    except UserError:
+        return None
 
 
 def _finish(
@@ -125,7 +147,7 @@ def _finish(
     given = _given(samples, tree.root)
     if data.group_pattern is not None:
         samples = [_group(sample, data.group_pattern, tree.root) for sample in samples]
-    classes = [] if isinstance(samples[0].target, Path) else _classes(samples)
+    classes = _classes(samples) if isinstance(samples[0].target, str) else []
     taken = {file for sample in samples for file in sample.files} | ({table} if table else set())
     return Listing(samples, understood, classes, given, tree.left_out(taken), table)
 
@@ -161,8 +183,7 @@ def _classes(samples: list[ListedSample]) -> list[str]:
 
 def _group(sample: ListedSample, pattern: str, root: Path) -> ListedSample:
     name = sample.image.relative_to(root).as_posix()
-    match = re.search(pattern, sample.image.name) or re.search(pattern, name)
-    group = match and (match[1] if match.re.groups else match[0])
+    group = search(pattern, composed(name))
     if not group:
         raise UserError(
             f"a group in every name, as group_pattern = {pattern!r} finds it",

@@ -46,6 +46,19 @@ class Contents:
 
 
 @dataclass(frozen=True)
+class Doubt:
+    """A sign that a source holds something else than it is read as, and what to do then.
+
+    Attributes:
+        name: Name of the warning.
+    """
+
+    name: str
+    title: str
+    action: str
+
+
+@dataclass(frozen=True)
 class SourceFindings:
     """Findings of a source. `left_out` is known at once, the others after all rows were read.
 
@@ -53,11 +66,18 @@ class SourceFindings:
         left_out: Files that are skipped.
         understood: How the layout was interpreted, in words; may be empty.
         remarks: Sentences about the processing of images that a user should know.
+        doubts: Signs that the source holds something else than it is read as.
     """
 
     left_out: tuple[LeftOut, ...] = ()
     understood: str = ""
     remarks: tuple[str, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def all_remarks(self) -> tuple[str, ...]:
+        """Remarks and doubts in words."""
+        return (*self.remarks, *(f"{doubt.title}. {doubt.action}" for doubt in self.doubts))
 
 
 OnProgress = Callable[[int, int], None]
@@ -136,7 +156,7 @@ def require_classes(names: list[str], where: str) -> None:
 
 COLUMNS = ("file_column", "label_column")
 """Keys of [data] for tables."""
-OF_FILES = ("images", "masks", "group_pattern", "colours", "value_range", *COLUMNS)
+OF_FILES = ("images", "masks", "label_pattern", "group_pattern", "colours", "value_range", *COLUMNS)
 """Keys of [data] for images in files."""
 
 
@@ -151,5 +171,5 @@ def refuse_unused(data: DataSettings, keys: Iterable[str], what: str) -> None:
         raise UserError(
             f"keys under [data] that apply to {what}",
             " and ".join(f"`{key}`" for key in given),
-            "Remove the key, or name a source or a `layout` that uses it.",
+            "Remove the key, or name a source that uses it.",
         )

@@ -183,7 +183,7 @@ def write_set(
         fingerprint=source.fingerprint,
         kind=source.kind,
         class_names=names,
-        remarks=findings.remarks,
+        remarks=findings.all_remarks,
         left_out=findings.left_out,
         understood=findings.understood,
         arrays=digests,

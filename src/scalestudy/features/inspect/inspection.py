@@ -178,6 +178,7 @@ def inspect_data(
     told = [f"{name} ({split})" if split else name for name, split in zip(names, split_of, strict=True)]
     across, within = _copies(alike.values(), told, split_of, contents.groups)
     warnings = _warnings_of(classes, across, within, [told[row] for row in empty])
+    warnings += [DataWarning(doubt.name, doubt.title, doubt.action) for doubt in findings.doubts]
     if len(sizes) > 1 and not data.image_size and not data.tile:
         warnings.append(_sizes_differ(sizes, source.kind))
     class_names = [of_class.name for of_class in classes]

@@ -1,0 +1,163 @@
+"""Images with classes in the names of their folders, or where `label_pattern` finds them."""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from scalestudy.data.images.glance import glance, spread
+from scalestudy.data.sources.files import (
+    ListedSample,
+    Tree,
+    composed,
+    hint_of,
+    in_order,
+    several,
+    split_in,
+)
+from scalestudy.util.errors import UserError
+
+_COMPARED = 8
+"""Maximum number of classes of which a few images are read, to find masks among them."""
+
+
+def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
+    """List the images in a folder for each class, perhaps inside or around of folders for the splits.
+
+    Folders around all of these are passed over. Empty if folders are named like splits or like images and
+    masks alone.
+
+    Raises:
+        UserError: If each of several folders holds folders of the same names, of which either can be classes.
+    """
+    parts_of = {file: tree.relative(file).parts[:-1] for file in tree.images}
+    skipped = _wrappers([parts for parts in parts_of.values() if parts])
+    inner_of = {file: parts[skipped:] for file, parts in parts_of.items()}
+    divided = any(_split(parts) and _without_splits(parts) for parts in inner_of.values())
+    samples = []
+    folders_of: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+    for file, parts in inner_of.items():
+        split, rest = (_split(parts), _without_splits(parts)) if divided else ("", parts)
+        if rest and (split or not divided):
+            label = composed(rest[0])
+            samples.append(ListedSample(file, label, split))
+            folders_of[label].add(rest[1:])
+    names = set(folders_of)
+    named_splits = {name for name in names if split_in(name)}
+    if {"images", "masks"} & {name.lower() for name in names} or (
+        named_splits and len(names - named_splits) < 2
+    ):
+        return [], ""
+    _refuse_nested(tree, samples, folders_of)
+    samples.sort(key=lambda sample: in_order(str(sample.target)))
+    deeper = any(any(folders) for folders in folders_of.values())
+    told = "one folder of images for each class" + (", with the folders inside of it" if deeper else "")
+    return samples, told
+
+
+def _wrappers(folders: Sequence[tuple[str, ...]]) -> int:
+    """Return the number of folders around everything, as archives have, but for those of splits."""
+    count = 0
+    while folders and all(len(parts) > count + 1 for parts in folders):
+        names = {parts[count] for parts in folders}
+        if len(names) > 1 or _split(tuple(names)):
+            break
+        count += 1
+    return count
+
+
+def _split(folders: Sequence[str]) -> str:
+    """Return the split of the first folder that is named like one: `train`, `seg_train`; else ""."""
+    return next((split for name in folders if (split := split_in(name))), "")
+
+
+def _without_splits(folders: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name for name in folders if not split_in(name))
+
+
+def _refuse_nested(
+    tree: Tree, samples: list[ListedSample], folders_of: dict[str, set[tuple[str, ...]]]
+) -> None:
+    """Refuse folders that all hold the same several folders: sites or patients, perhaps, with classes."""
+    inner = [{rest[0] if rest else "" for rest in folders} for folders in folders_of.values()]
+    if len(inner) < 2 or len(inner[0]) < 2 or "" in inner[0] or any(names != inner[0] for names in inner):
+        return
+    parts = tree.relative(samples[0].image).parts
+    outer = next(place for place, name in enumerate(parts) if composed(name) == samples[0].target)
+    patterns = [f"label_pattern = '^{'[^/]+/' * place}([^/]+)/'" for place in (outer, outer + 1)]
+    shown = [several(sorted(names)) for names in (folders_of, inner[0])]
+    raise UserError(
+        "a folder with one possible reading",
+        f"{tree}: each of the folders {shown[0]} holds the folders {shown[1]}",
+        f"Say under [data] which are the classes: {shown[0]}: {patterns[0]}; or {shown[1]}: {patterns[1]}.",
+    )
+
+
+def refuse_masks_among(tree: Tree, samples: list[ListedSample]) -> None:
+    """Refuse classes of which one alone has few values, as masks do: one of two, or one named like masks.
+
+    Raises:
+        UserError: With the keys for either reading.
+    """
+    files_of: dict[str, list[Path]] = defaultdict(list)
+    for sample in samples:
+        files_of[str(sample.target)].append(sample.image)
+    if not 2 <= len(files_of) <= _COMPARED:
+        return
+    hinted = [name for name in files_of if hint_of(name)[0] == "mask"]
+    if len(files_of) > 2 and len(hinted) != 1:
+        return
+    few = {}
+    for name, files in files_of.items():
+        seen = [one for one in map(glance, spread(files)) if one is not None]
+        few[name] = bool(seen) and all(one.few for one in seen)
+    masks = [name for name, has_few in few.items() if has_few]
+    if len(masks) != 1 or (len(files_of) > 2 and masks != hinted):
+        return
+    others = several([f"{name}/" for name in files_of if name != masks[0]])
+    raise UserError(
+        "a folder with one possible reading",
+        f"{tree}: the images in {masks[0]}/ have few values, as masks do, unlike those in {others}",
+        "If they are the masks, rename the files so that they pair with the images by name. If both are "
+        f"classes, say so under [data]: {by_folder(tree)}.",
+    )
+
+
+def by_folder(tree: Tree) -> str:
+    """Return the key that makes a class of each folder: of the first, or of the last of several levels."""
+    deep = any(len(tree.relative(file).parts) > 2 for file in tree.images)
+    return "label_pattern = '([^/]+)/[^/]+$'" if deep else "label_pattern = '^([^/]+)/'"
+
+
+def list_labels(tree: Tree, pattern: str) -> tuple[list[ListedSample], str]:
+    """List the images with the class that a pattern finds in the name of each file, else in its path.
+
+    Folders give the splits. A test set without classes is left out.
+
+    Raises:
+        UserError: If the pattern finds nothing in the name of an image.
+    """
+    samples, nameless = [], []
+    for file in tree.images:
+        path = tree.relative(file)
+        split = _split(path.parts[:-1])
+        label = search(pattern, composed(path.as_posix()))
+        if label:
+            samples.append(ListedSample(file, label, split))
+        elif split != "test":
+            nameless.append(path.as_posix())
+    if nameless or not samples:
+        raise UserError(
+            f"a class in the name of every image, as label_pattern = {pattern!r} finds it",
+            f"{several(nameless) or 'no images'} in {tree.root}",
+            "Correct the pattern: what its first brackets (or all of it) match is the class. Or move these "
+            "files away.",
+        )
+    samples.sort(key=lambda sample: in_order(str(sample.target)))
+    return samples, f"classes in the names of files, as label_pattern = {pattern!r} finds them"
+
+
+def search(pattern: str, path: str) -> str | None:
+    """Return what the first group of a pattern (or all of it) matches in a file's name, else in its path."""
+    match = re.search(pattern, path.rpartition("/")[2]) or re.search(pattern, path)
+    return match and (match[1] if match.re.groups else match[0])

@@ -1,0 +1,196 @@
+"""Pair images and masks by the names of their files: names first, numbers only where names do not decide."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from scalestudy.data.sources.files import composed, several, strip_suffix
+from scalestudy.util.errors import UserError
+
+PATTERNS = '`images = "FOLDER/*"` and `masks = "FOLDER/*"` under [data]'
+_TOKEN = re.compile(r"\d+|[^\W\d_]+|[\W_]+")
+_BETWEEN = "-_. "
+
+
+class Located(NamedTuple):
+    """An image or a mask.
+
+    Attributes:
+        split: Its split, or "".
+        folder: Folders that it shares with its partner.
+        branch: Name of the folder that makes it an image or a mask.
+    """
+
+    file: Path
+    split: str = ""
+    folder: str = ""
+    branch: str = ""
+
+
+Rule = Callable[[str], str]
+"""Reduces the name of a file to the part that its partner has too; "" if there is none."""
+Key = tuple[str, str, str]
+"""Split, shared folder and reduced name of a file."""
+
+
+class Naming(NamedTuple):
+    """How names pair, in words, and the rules for images and for masks."""
+
+    how: str
+    of_image: Rule
+    of_mask: Rule
+
+
+BY_NAME = Naming("by name", composed, composed)
+
+
+def without_words(stem: str) -> str:
+    """Return a name in lower case without words such as "image" and "mask" at its ends."""
+    rest, word = strip_suffix(composed(stem))
+    return without_words(rest) if word else rest.lower()
+
+
+BY_WORDS = Naming(
+    "by their names without capitals and words like image and mask", without_words, without_words
+)
+
+
+def _numbers(stem: str) -> str:
+    return "-".join(str(int(number)) for number in re.findall(r"\d+", stem))
+
+
+BY_NUMBERS = Naming("by the numbers in their names", _numbers, _numbers)
+
+
+def match_masks(
+    images: Sequence[Located], masks: Sequence[Located]
+) -> tuple[list[tuple[Located, Located]], str]:
+    """Pair each image with its mask; return the pairs in the images' order, and the rule that was used.
+
+    Names are compared as they are, without capitals and words such as "image" and "mask", or without what
+    all images and all masks have in common ("_manual1"); the rule with most matches is used. Only if none
+    finds a single pair, and the names of each side differ in nothing but numbers, these are compared.
+
+    Raises:
+        UserError: If an image has no mask, a mask has no image (names up to 5 of each), or a name occurs
+            twice.
+    """
+    naming = best_naming(images, masks)
+    image_of, mask_of = _by_key(images, naming.of_image), _by_key(masks, naming.of_mask)
+    alone = []
+    for what, located_of, partners in (
+        ("images without a mask", image_of, mask_of),
+        ("masks without an image", mask_of, image_of),
+    ):
+        names = [str(each.file) for key, each in located_of.items() if not key[2] or key not in partners]
+        if names:
+            alone.append(f"{len(names)} {what}: {several(names)}")
+    if alone:
+        raise UserError(
+            "a mask of the same name for every image, and an image for every mask",
+            "; ".join(alone),
+            "Add what is missing, or rename the files so that they pair (the extension may differ). If these "
+            f"are not the images and masks, say where they are: {PATTERNS}.",
+        )
+    pairs = [(image, mask_of[key]) for key, image in image_of.items()]
+    image, mask = pairs[0]
+    exact = composed(image.file.stem) == composed(mask.file.stem)
+    return pairs, naming.how if exact else f"{naming.how} ({image.file.name} with {mask.file.name})"
+
+
+def best_naming(images: Sequence[Located], masks: Sequence[Located]) -> Naming:
+    """Return the way of comparing names by which most images find a mask, the first of equals."""
+    namings = (BY_NAME, BY_WORDS, _without_common_ends(images, masks))
+    counts = [len(matched_keys(images, masks, naming)) for naming in namings]
+    if any(counts):
+        return namings[counts.index(max(counts))]
+    return BY_NUMBERS if _differ_in_numbers(images) and _differ_in_numbers(masks) else BY_NAME
+
+
+def matched_keys(images: Sequence[Located], masks: Sequence[Located], naming: Naming) -> set[Key]:
+    """Return the keys that images and masks share; none if the rule gives two names of a side one key."""
+    of_images = {_key(image, naming.of_image) for image in images}
+    of_masks = {_key(mask, naming.of_mask) for mask in masks}
+    unique = len(of_images) == len(images) and len(of_masks) == len(masks)
+    if not unique and naming is not BY_NAME:
+        return set()
+    return {key for key in of_images & of_masks if key[2]}
+
+
+def matched(images: Sequence[Located], masks: Sequence[Located]) -> list[tuple[Located, Located]]:
+    """Return the images that find a mask, with it."""
+    naming = best_naming(images, masks)
+    mask_of = {_key(mask, naming.of_mask): mask for mask in masks}
+    keys = matched_keys(images, masks, naming)
+    return [(image, mask_of[key]) for image in images if (key := _key(image, naming.of_image)) in keys]
+
+
+def _key(located: Located, rule: Rule) -> Key:
+    return located.split, composed(located.folder), rule(located.file.stem)
+
+
+def _by_key(side: Sequence[Located], rule: Rule) -> dict[Key, Located]:
+    of_key: dict[Key, Located] = {}
+    for located in side:
+        other = of_key.setdefault(_key(located, rule), located)
+        if other is not located:
+            raise UserError(
+                "one file for each name",
+                f"{other.file} and {located.file}",
+                f"Rename or remove one of the two, or say where images and masks are: {PATTERNS}.",
+            )
+    return of_key
+
+
+def _differ_in_numbers(side: Sequence[Located]) -> bool:
+    """Whether all names of a side have numbers, and are equal but for these, unlike `a1` and `b2`."""
+    forms = {re.sub(r"\d+", "#", composed(located.file.stem)) for located in side}
+    return len(forms) == 1 and "#" in next(iter(forms))
+
+
+def _without_common_ends(images: Sequence[Located], masks: Sequence[Located]) -> Naming:
+    """Return a naming that drops what the names of each side begin and end with.
+
+    `21_training` and `21_manual1` become `21`. Ends with other numbers on either side are kept: images of
+    `patient1_` are no partners of masks of `patient2_`.
+    """
+    starts, ends = [], []
+    for side in (images, masks):
+        tokens = [tokens_of(located.file.stem) for located in side]
+        # At least one token of each name stays.
+        most = min(map(len, tokens), default=1) - 1
+        start = common_start(tokens)[:most]
+        end = common_start([each[len(start) :][::-1] for each in tokens])[: most - len(start)]
+        starts.append(start)
+        ends.append(end[::-1])
+    for sides in (starts, ends):
+        numbers = [{token for token in tokens if token.isdecimal()} for tokens in sides]
+        if numbers[0] - numbers[1] and numbers[1] - numbers[0]:
+            sides[0], sides[1] = [], []
+
+    def rule(start: list[str], end: list[str]) -> Rule:
+        def core(stem: str) -> str:
+            tokens = tokens_of(stem)
+            return "".join(tokens[len(start) : len(tokens) - len(end)]).strip(_BETWEEN)
+
+        return core
+
+    return Naming(
+        "by their names without what they have in common", rule(starts[0], ends[0]), rule(starts[1], ends[1])
+    )
+
+
+def tokens_of(stem: str) -> list[str]:
+    """Split a name into numbers, words and what separates them, in lower case."""
+    return _TOKEN.findall(composed(stem).lower())
+
+
+def common_start(names: Sequence[list[str]]) -> list[str]:
+    """Return the tokens that all names begin with; none for one name, which would be all of it."""
+    start: list[str] = []
+    for tokens in zip(*names, strict=False):
+        if len(names) == 1 or len(set(tokens)) > 1:
+            break
+        start.append(tokens[0])
+    return start
