@@ -1,6 +1,8 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from scalestudy.engines.tensorflow.tensorflow_traits import TensorFlowTraits
 from scalestudy.engines.torch.torch_traits import TorchTraits
@@ -88,3 +90,45 @@ def test_the_model_of_a_study_is_built_for_each_of_its_engines(call, weighty: Pa
     code, _, err = call("data", "prepare", weighty)
     assert code == 0, err
     assert sorted(built) == ["tensorflow", "torch"]
+
+
+@pytest.fixture
+def doubtful(tmp_path: Path) -> Path:
+    """Two folders of photos with the same names: classes, or pairs of images."""
+    draw = np.random.default_rng(0)
+    for folder in ("before", "after"):
+        (tmp_path / "set" / folder).mkdir(parents=True)
+        for name in ("anna", "berta"):
+            pixels = draw.integers(0, 255, (8, 8), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "set" / folder / f"{name}.png")
+    return tmp_path / "set"
+
+
+def all_commands(call, tmp_path: Path, source: Path) -> list[tuple[int, str]]:
+    """Show, initialise and prepare a source; return the exit code and all output of each."""
+    commands = (
+        ("data", "show", source),
+        ("init", tmp_path / "first.toml", "--data", source),
+        ("data", "prepare", source, "--cache", tmp_path / "cache"),
+    )
+    outputs = []
+    for command in commands:
+        code, printed, errors = call(*command)
+        outputs.append((code, " ".join((printed + errors).split())))
+    return outputs
+
+
+def test_all_commands_refuse_a_folder_of_two_readings_with_the_keys_for_each(
+    call, tmp_path: Path, doubtful: Path
+) -> None:
+    for code, text in all_commands(call, tmp_path, doubtful):
+        assert code == 2
+        assert 'images = "after/*"' in text and "label_pattern = '^([^/]+)/'" in text
+
+
+def test_all_commands_warn_of_classes_that_are_decimals(call, tmp_path: Path, doubtful: Path) -> None:
+    rows = ["before/anna.png,0.1", "before/berta.png,0.2", "after/anna.png,0.1", "after/berta.png,0.2"]
+    (doubtful / "labels.csv").write_text("\n".join(["file,label", *rows]))
+    for code, text in all_commands(call, tmp_path, doubtful / "labels.csv"):
+        assert code == 0
+        assert "numbers with decimals" in text

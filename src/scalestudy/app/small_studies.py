@@ -7,6 +7,7 @@ from scalestudy.config.catalog import PREFIX, TASKS, has_name, task_defaults
 from scalestudy.config.settings import DataSettings
 from scalestudy.config.toml_text import toml_line
 from scalestudy.data.sources.locate import find_source
+from scalestudy.data.sources.source import findings_of
 from scalestudy.plugins.engines import DEFAULT, engine_of_script, engine_traits, installed_engine
 from scalestudy.util.errors import UserError
 
@@ -20,10 +21,11 @@ SMALL_TASKS = {"classes": ("cnn", [64, 64], 32), "masks": ("unet", [128, 128], 8
 
 @dataclass(frozen=True)
 class FirstStudy:
-    """The text of a first study, and a sentence with its number of points and its resources."""
+    """The text of a first study, a sentence with its number of points and its resources, and notes."""
 
     text: str
     summary: str
+    notes: tuple[str, ...] = ()
 
 
 def first_study(
@@ -42,8 +44,9 @@ def first_study(
         UserError: The source is missing, or neither images with classes nor images with masks.
     """
     data, train = [], []
+    notes: tuple[str, ...] = ()
     if task is None:
-        task, size, batch = _task_for(source, folder)
+        (task, size, batch), notes = _task_for(source, folder)
         source = source or DIGITS
         data = [f"{toml_line('image_size', size)}  # height, width; small, for a study of minutes"]
         train = ["epochs = 10", toml_line("batch_size", batch)]
@@ -78,17 +81,21 @@ def first_study(
         "# All keys, with their defaults: docs/reference/study-file.md",
     ]
     what = f"{gpus} GPU{'s' * (gpus != 1)}" if gpus else f"{cores} core{'s' * (cores != 1)}"
-    return FirstStudy("\n".join(lines) + "\n", f"{3 * len(workers)} points on {what}")
+    return FirstStudy("\n".join(lines) + "\n", f"{3 * len(workers)} points on {what}", notes)
 
 
-def _task_for(source: str | None, folder: Path) -> tuple[str, list[int], int]:
+def _task_for(source: str | None, folder: Path) -> tuple[tuple[str, list[int], int], tuple[str, ...]]:
+    """Return the task, image size and batch size for a source, and how the source is understood."""
     if source is None:
-        return "cnn", [24, 24], 128
-    kind = find_source(DataSettings(source=source), base=folder).kind
+        return ("cnn", [24, 24], 128), ()
+    found = find_source(DataSettings(source=source), base=folder)
+    kind = found.kind
     if kind not in SMALL_TASKS:
         expected, action = "images with classes or masks", "Write a task file, and name it with --task."
         raise UserError(expected, f"{source}, read by code of its own", action)
-    return SMALL_TASKS[kind]
+    findings = findings_of(found)
+    understood = (f"{source}: {findings.understood}",) if findings.understood else ()
+    return SMALL_TASKS[kind], (*understood, *findings.all_remarks)
 
 
 def _engine_of(task: str, folder: Path) -> str | None:

@@ -52,6 +52,8 @@ def init(
     study = first_study(task, data, gpus=devices.gpus(), cores=len(cores.granted()), folder=file.parent)
     study_of(tomllib.loads(study.text), file)
     write_new(file, study.text, force=force)
+    for note in study.notes:
+        out().print(note, markup=False)
     out().print(f"Wrote {file}: {study.summary}. Run it with: scalestudy run {file}", markup=False)
 
 

@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from scalestudy.data.sources.files import Tree, composed, hint_of, is_system_name, role, several
+from scalestudy.data.sources.files import Tree, composed, hint_of, role, several
 from scalestudy.data.sources.labels import TABLES, TableColumns, columns_that_would_do
 from scalestudy.data.sources.pairing import PATTERNS
 
 _MOST_TABLES = 5
 _MOST_FOLDERS = 20
+_LEAST_OF_CLASS = 2
 _NAMES_WITH_CLASSES = (
     r"^([A-Za-z]+)[-_. ]*\d",
     r"^(.+?)[-_. ]*\d+\.[^.]+$",
@@ -25,18 +26,21 @@ Reading = Callable[[Tree], str | None]
 
 def beside(tree: Tree, reading: Reading) -> str:
     """Return what to do about a folder without a layout: first what lies there, else what is expected."""
-    found = [*_tables(tree), *_classes_in_names(tree), *_folders(tree, reading)]
+    found = [*_tables(tree), *_classes_in_names(tree), *_folders_around(tree, reading)]
     otherwise = (
-        f"Say where images and masks are: {PATTERNS}; arrange the files in one of these ways; or write "
+        f"ay where images and masks are: {PATTERNS}; arrange the files in one of these ways; or write "
         "`read(data)` in a task file."
     )
-    return f"Write under [data] {'; or '.join(found)}. Otherwise: {otherwise}" if found else otherwise
+    if not found:
+        return f"S{otherwise}"
+    keys = "; or ".join(found)
+    return f"Write under [data] {keys}. Otherwise, s{otherwise}"
 
 
 def _tables(tree: Tree) -> Iterator[str]:
     """Yield the keys for tables in the folder or its parent that name its images."""
     inside = [file for file in tree.others if file.parent == tree.root]
-    above = sorted(path for path in tree.root.parent.glob("*.*") if path.is_file())
+    above = sorted(tree.root.parent.glob("*.*"))
     tables = [file for file in (*inside, *above) if file.suffix.lower() in TABLES]
     for table in tables[:_MOST_TABLES]:
         columns = columns_that_would_do(table, tree)
@@ -50,48 +54,57 @@ def _keys(table: Path, columns: TableColumns) -> str:
     if not columns.file_is_usual:
         keys.append(f'file_column = "{columns.file}"')
     keys.append(f'label_column = "{first}"')
-    more = f" (or {several([repr(name) for name in others])})" if others else ""
-    return f"{', '.join(keys)}{more}, since {table.name} names these images in its column {columns.file!r}"
+    written = ", ".join(keys)
+    if others:
+        written += f" (or {several([repr(name) for name in others])})"
+    return f"{written}, since {table.name} names these images in its column {columns.file!r}"
 
 
 def _classes_in_names(tree: Tree) -> Iterator[str]:
-    """Yield the pattern that finds a few classes in the names of all files, each of several files."""
+    """Yield the pattern that finds the fewest classes in the names of all files, each of several files."""
     names = [composed(file.name) for file in tree.images]
+    found: dict[str, Counter[str]] = {}
     for pattern in _NAMES_WITH_CLASSES:
-        matches = [re.search(pattern, name) for name in names]
-        counts = Counter(match[1] for match in matches if match)
-        if counts.total() == len(names) and len(counts) > 1 and min(counts.values()) > 1:
-            classes = several([f"{name} ({count})" for name, count in sorted(counts.items())])
-            yield f"label_pattern = '{pattern}', which finds classes in the names of the files: {classes}"
-            return
+        counts = _count_classes(pattern, names)
+        if len(counts) > 1:
+            found[pattern] = counts
+    if found:
+        pattern = min(found, key=lambda each: len(found[each]))
+        classes = [f"{name} ({count})" for name, count in sorted(found[pattern].items())]
+        shown = several(classes)
+        yield f"label_pattern = '{pattern}', which finds classes in the names of the files: {shown}"
 
 
-def _folders(tree: Tree, reading: Reading) -> Iterator[str]:
-    """Yield folders inside of this one, or the one around it, that can be read."""
-    names = sorted({tree.relative(file).parts[0] for file in tree.images if file.parent != tree.root})
-    for name in names[:_MOST_FOLDERS]:
-        inner = tree.root / name
-        understood = reading(Tree(inner, _below(inner, tree.images), _below(inner, tree.others)))
-        if understood:
-            yield f'source = "{inner}" ({understood})'
-            return
-    # Of the folder around it only folders with telling names: it may hold anything.
-    siblings = [
-        path
-        for path in sorted(tree.root.parent.iterdir())
-        if not is_system_name(path.name) and path.is_dir() and _tells(path.name)
-    ]
-    if tree.root in siblings and 1 < len(siblings) <= _MOST_FOLDERS:
-        trees = [Tree.of(path) for path in siblings]
-        images = tuple(sorted(file for each in trees for file in each.images))
-        understood = reading(Tree(tree.root.parent, images, ()))
-        if understood:
-            yield f'source = "{tree.root.parent}" ({understood})'
+def _count_classes(pattern: str, names: list[str]) -> Counter[str]:
+    """Count the files of each class; none unless all have one, and each class several files."""
+    counts: Counter[str] = Counter()
+    for name in names:
+        match = re.search(pattern, name)
+        if match is None:
+            return Counter()
+        counts[match[1]] += 1
+    if min(counts.values(), default=0) < _LEAST_OF_CLASS:
+        return Counter()
+    return counts
 
 
-def _below(folder: Path, files: tuple[Path, ...]) -> tuple[Path, ...]:
-    return tuple(file for file in files if file.is_relative_to(folder))
+def _folders_around(tree: Tree, reading: Reading) -> Iterator[str]:
+    """Yield the folder around this one, if those with telling names in it can be read together."""
+    parent = tree.root.parent
+    siblings = []
+    for path in sorted(parent.iterdir()):
+        if _tells(path.name) and path.is_dir():
+            siblings.append(path)
+    if tree.root not in siblings or not 1 < len(siblings) <= _MOST_FOLDERS:
+        return
+    images: list[Path] = []
+    for path in siblings:
+        images += Tree.of(path).images
+    understood = reading(Tree(parent, tuple(sorted(images)), ()))
+    if understood:
+        yield f'source = "{parent}" ({understood})'
 
 
 def _tells(name: str) -> bool:
-    return role(name) != (None, None) or hint_of(name)[0] is not None
+    hint, _ = hint_of(name)
+    return role(name) != (None, None) or hint is not None

@@ -6,13 +6,23 @@ Names of folders are hints in any language, and decide only where contents do no
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from pathlib import Path
 
 from scalestudy.data.images.glance import glance, spread
 from scalestudy.data.sources.classes import by_folder
-from scalestudy.data.sources.files import Tree, hint_of, split_in, strip_suffix
-from scalestudy.data.sources.pairing import Located, best_naming, matched
+from scalestudy.data.sources.files import (
+    Tree,
+    hint_of,
+    split_in,
+    strip_suffix,
+)
+from scalestudy.data.sources.pairing import (
+    Located,
+    best_naming,
+    matched,
+)
 from scalestudy.data.sources.pairs import Pairs, pattern_of
 from scalestudy.util.errors import UserError
 
@@ -22,121 +32,209 @@ _MOST = 0.5
 """Share of the files of the smaller folder that must find a partner."""
 
 
-class Couple(NamedTuple):
-    """Two folders, or folders of two names, whose files pair.
+@dataclass(frozen=True)
+class PairedFolder:
+    """The files in folders of one name, located without it."""
+
+    name: str
+    files: list[Located]
+
+    @property
+    def named_masks(self) -> bool:
+        """Whether the name suggests masks."""
+        role, _ = hint_of(self.name)
+        return role == "mask"
+
+    @property
+    def paths(self) -> list[Path]:
+        """Paths of the files."""
+        return [located.file for located in self.files]
+
+
+@dataclass(frozen=True)
+class Couple:
+    """Folders of two names whose files pair.
 
     Attributes:
-        names: Their names.
-        sides: Their files, without the folder of this name.
-        masks: 0 or 1 for the side that is masks; None if nothing tells.
-        doubtful: Whether something speaks against a class for each folder.
-        why: What tells the masks.
+        depth: Number of folders around them.
+        images: The side of the images; if nothing tells, one of the two.
+        masks: The other side.
+        why: What tells the masks; "" if nothing does.
     """
 
-    names: tuple[str, str]
-    sides: tuple[list[Located], list[Located]]
-    masks: int | None
-    doubtful: bool
+    depth: int
+    images: PairedFolder
+    masks: PairedFolder
     why: str
+
+    @property
+    def names(self) -> set[str]:
+        """Both names."""
+        return {self.images.name, self.masks.name}
 
 
 def find_couple(tree: Tree) -> Pairs | None:
-    """Return images and masks of folders whose names say nothing; None if no folders pair.
+    """Return images and masks of folders whose names say too little; None if no folders pair.
 
     Raises:
-        UserError: If folders pair, but may also be classes.
+        UserError: If folders pair, but may also be classes, or pair with several others.
     """
-    couples = [couple for couple in _couples(tree) if couple.masks is not None or couple.doubtful]
+    couples = list(_couples(tree))
+    sure = [couple for couple in couples if couple.why]
+    if sure:
+        # Folders around or inside of these, as one for each patient, may pair by chance.
+        depth = sure[0].depth
+        couples = [couple for couple in couples if couple.depth == depth]
     if not couples:
         return None
-    sure = [couple for couple in couples if couple.masks is not None]
-    names = {name for couple in couples for name in couple.names}
-    if len(sure) == 1 and names == set(sure[0].names):
-        couple = sure[0]
-        images, masks = couple.sides if couple.masks == 1 else couple.sides[::-1]
-        shown = [tree.relative(side[-1].file).parent.as_posix() for side in (images, masks)]
-        why = f" ({couple.why})" if couple.why else ""
-        return Pairs(tree.root, images, masks, f"{shown[0]}/ and {shown[1]}/{why}")
+    if len(couples) == 1 and sure:
+        couple = couples[0]
+        images = _folder_of(tree, couple.images)
+        masks = _folder_of(tree, couple.masks)
+        return Pairs(
+            tree.root,
+            couple.images.files,
+            couple.masks.files,
+            f"{images}/ and {masks}/ ({couple.why})",
+        )
     raise _doubt(tree, sure or couples)
+
+
+def _folder_of(tree: Tree, side: PairedFolder) -> str:
+    last = side.paths[-1]
+    return tree.relative(last).parent.as_posix()
 
 
 def _couples(tree: Tree) -> Iterator[Couple]:
     """Yield the folders at each depth that pair. Folders of splits are no couple."""
-    parts_of = {file: tree.relative(file).parts[:-1] for file in tree.images}
-    deepest = max(map(len, parts_of.values()), default=0)
-    for depth in range(deepest):
-        of_name: dict[str, list[Located]] = defaultdict(list)
-        for file, parts in parts_of.items():
-            if len(parts) > depth:
-                others = parts[:depth] + parts[depth + 1 :]
-                splits = [split for name in others if (split := split_in(name))]
-                folder = "/".join(name for name in others if not split_in(name))
-                of_name[parts[depth]].append(Located(file, splits[0] if splits else "", folder))
-        names = [name for name in of_name if not (split_in(name))]
-        if len(names) > _MOST_FOLDERS:
+    depths = [len(tree.relative(file).parts) - 1 for file in tree.images]
+    for depth in range(max(depths, default=0)):
+        sides = _sides_at(tree, depth)
+        if len(sides) > _MOST_FOLDERS:
             continue
-        for one, other in combinations(names, 2):
-            couple = _couple((one, other), (of_name[one], of_name[other]))
+        for one, other in combinations(sides, 2):
+            couple = _couple(depth, one, other)
             if couple is not None:
                 yield couple
 
 
-def _couple(names: tuple[str, str], sides: tuple[list[Located], list[Located]]) -> Couple | None:
-    """Compare the names of the files of two folders, and the contents of a few; None if they do not pair."""
-    pairs = matched(*sides)
-    if len(pairs) < max(1, _MOST * min(map(len, sides))):
+def _sides_at(tree: Tree, depth: int) -> list[PairedFolder]:
+    """Return the files by the name of their folder at this depth, but for folders of splits."""
+    of_name: dict[str, list[Located]] = defaultdict(list)
+    for file in tree.images:
+        folders = tree.relative(file).parts[:-1]
+        if len(folders) <= depth or split_in(folders[depth]):
+            continue
+        split = ""
+        shared = []
+        for other in (*folders[:depth], *folders[depth + 1 :]):
+            found = split_in(other)
+            if found:
+                split = split or found
+            else:
+                shared.append(other)
+        located = Located(file, split, "/".join(shared))
+        of_name[folders[depth]].append(located)
+    return [PairedFolder(name, files) for name, files in of_name.items()]
+
+
+def _couple(depth: int, one: PairedFolder, other: PairedFolder) -> Couple | None:
+    """Compare the names of the files of two sides, and the contents of a few.
+
+    None if they do not pair, or only as the files of any two classes may.
+    """
+    pairs = matched(one.files, other.files)
+    smaller = min(len(one.files), len(other.files))
+    if not pairs or len(pairs) < _MOST * smaller:
         return None
-    seen = [(glance(one.file), glance(other.file)) for one, other in spread(pairs)]
-    readable = [(one, other) for one, other in seen if one and other]
-    if any(one.size != other.size for one, other in readable):
+    seen = _look_at(pairs)
+    if seen.sizes_differ:
         return None  # no mask is larger or smaller than its image
-    few = [all(each[side].few for each in readable) for side in (0, 1)]
-    named_masks = [hint_of(name)[0] == "mask" for name in names]
-    telling = _tell_more_than_numbers(*sides)
-    if readable and few.count(True) == 1:
-        masks = few.index(True)
-        contradicted = named_masks[1 - masks] and not named_masks[masks]
-        return Couple(names, sides, None if contradicted else masks, True, f"{names[masks]}/ has few values")
-    if all(few) and telling and named_masks.count(True) == 1:
-        masks = named_masks.index(True)
-        return Couple(names, sides, masks, True, f"{names[masks]}/ is named like masks")
-    return Couple(names, sides, None, telling, "")
+    images, masks = one, other
+    if one.named_masks and not other.named_masks:
+        images, masks = other, one
+    name_tells = masks.named_masks and not images.named_masks
+    equal_by_chance = not _tell_more_than_numbers(one.files, other.files)
+    why = ""
+    if seen.one_few != seen.other_few:
+        few, many = (one, other) if seen.one_few else (other, one)
+        contradicted = name_tells and masks is not few
+        if not contradicted:
+            images, masks, why = many, few, f"{few.name}/ has few values"
+    elif equal_by_chance:
+        return None
+    elif name_tells and seen.one_few:
+        why = f"{masks.name}/ is named like masks"
+    return Couple(depth, images, masks, why)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Whether some pair differs in size, and whether all images of a side have few values."""
+
+    sizes_differ: bool
+    one_few: bool
+    other_few: bool
+
+
+def _look_at(pairs: list[tuple[Located, Located]]) -> _Seen:
+    """Decode a few pairs. Of what cannot be read, nothing speaks against few values."""
+    differ, one_few, other_few = False, True, True
+    for one, other in spread(pairs):
+        seen, partner = glance(one.file), glance(other.file)
+        if seen is None or partner is None:
+            continue
+        differ = differ or seen.size != partner.size
+        one_few = one_few and seen.few
+        other_few = other_few and partner.few
+    return _Seen(differ, one_few, other_few)
 
 
 def _tell_more_than_numbers(one: list[Located], other: list[Located]) -> bool:
     """Whether equal names are no chance: not `1`, `2`, `3`, which the files of any two classes may have."""
+    for located in (*one, *other):
+        _, role = strip_suffix(located.file.stem)
+        if role == "mask":
+            return True
     naming = best_naming(one, other)
-    if any(strip_suffix(located.file.stem)[1] == "mask" for located in (*one, *other)):
-        return True
     names_of: dict[tuple[str, str], list[str]] = defaultdict(list)
     for located in one:
-        names_of[located.split, located.folder].append(naming.of_image(located.file.stem))
+        place = located.split, located.folder
+        name = naming.of_image(located.file.stem)
+        names_of[place].append(name)
     return not all(map(_are_counted, names_of.values()))
 
 
 def _are_counted(names: list[str]) -> bool:
     """Whether names differ in one number alone, which runs without large gaps."""
-    numbers = [re.findall(r"\d+", name) for name in names]
-    if len({re.sub(r"\d+", "#", name) for name in names}) > 1 or any(len(each) != 1 for each in numbers):
-        return False
-    values = [int(each[0]) for each in numbers]
-    return max(values) - min(values) < 2 * len(values)
+    forms = set()
+    values = []
+    for name in names:
+        numbers = re.findall(r"\d+", name)
+        if len(numbers) != 1:
+            return False
+        forms.add(re.sub(r"\d+", "#", name))
+        values.append(int(numbers[0]))
+    return len(forms) == 1 and max(values) - min(values) < 2 * len(values)
 
 
 def _doubt(tree: Tree, couples: list[Couple]) -> UserError:
     """Return the error for folders with several readings: the two most likely ones, and the keys of each."""
     readings = []
-    for couple in couples[:2]:
-        files = [[located.file for located in side] for side in couple.sides]
-        if couple.masks == 0 or (couple.masks is None and hint_of(couple.names[0])[0] == "mask"):
-            files.reverse()
-        images, masks = (pattern_of(tree.root, side) for side in files)
+    names: dict[str, None] = {}
+    for couple in couples:
+        images = pattern_of(tree.root, couple.images.paths)
+        masks = pattern_of(tree.root, couple.masks.paths)
         readings.append(f'images with masks: images = "{images}" and masks = "{masks}"')
-    readings.append(f"a class for each folder: {by_folder(tree)}")
-    names = dict.fromkeys(f"{name}/" for couple in couples for name in couple.names)
+        for name in sorted(couple.names):
+            names[f"{name}/"] = None
+    readings = readings[:2]
+    if len(readings) < 2:
+        readings.append(f"a class for each folder: {by_folder(tree)}")
     shown = " and ".join(names)
+    keys = "; or ".join(readings)
     return UserError(
         "a folder with one possible reading",
         f"{tree}, in which the files of {shown} have the same names",
-        f"Say under [data] which it is: {'; or '.join(readings[:2])}.",
+        f"Say under [data] which it is: {keys}.",
     )

@@ -173,8 +173,8 @@ class ImageFolder:
         if self._listing.table and hold_decimals(self._listing.classes):
             yield Doubt(
                 "decimal-classes",
-                f"{len(self._listing.classes):,} classes that are numbers with decimals, such as "
-                f"{self._listing.classes[0]}",
+                f"{len(self._listing.classes):,} classes of {len(self._listing.samples):,} images that are "
+                f"numbers with decimals, such as {self._listing.classes[0]}",
                 "If they are measured values, name a column of classes (`label_column` under [data]), or "
                 "write `read(data)` in a task file, whose targets may be numbers.",
             )

@@ -111,6 +111,13 @@ def _recognise(tree: Tree, data: DataSettings) -> tuple[list[ListedSample], str,
     if tables:
         file, columns = tables[0]
         return *list_table(file, columns, tree), file
+    classes = {sample.target for sample in samples}
+    if len(classes) == 1:
+        raise UserError(
+            "samples of at least 2 classes",
+            f"only the class {classes.pop()!r} in {tree}",
+            beside(tree, lambda other: _reading(other, data)),
+        )
     if samples:
         refuse_masks_among(tree, samples)
         return samples, understood, None
