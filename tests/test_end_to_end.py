@@ -160,7 +160,7 @@ def test_a_study_killed_at_any_moment_leaves_no_worker_and_is_completed_later(tm
     wait_for(lambda: len(workers_of(folder)) == 2 * 2, "both workers, each below what sees its end", process)
     process.send_signal(number)
     process.communicate(timeout=600)
-    assert process.returncode == (130 if number != signal.SIGKILL else -signal.SIGKILL)
+    assert process.returncode == (128 + number if number != signal.SIGKILL else -signal.SIGKILL)
     wait_for(lambda: not workers_of(folder), "the workers to end")
     run = folder / "points/multiworker-w2-s0/run-1"
     assert (run / "checkpoint.npz").exists() == (number != signal.SIGKILL)
@@ -187,7 +187,7 @@ def test_a_study_in_the_background_ignores_ctrl_c_and_hangups_and_stops_on_reque
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         process.send_signal(number)
     process.communicate(timeout=600)
-    assert process.returncode == 130
+    assert process.returncode == 128 + signal.SIGTERM
     wait_for(lambda: not workers_of(folder), "the workers to end")
     assert (run / "checkpoint.npz").exists()
     assert json.loads((run / "failure.json").read_text())["signal"] == "SIGTERM"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import synthetic
 from scalestudy import __version__
 from scalestudy.cli.options import open_study
+from scalestudy.launch.local import terminable
 from scalestudy.util.errors import UserError
 
 
@@ -50,6 +52,7 @@ def test_the_version_is_printed(call) -> None:
         (["check", "-n", "x"], "-n", "--help"),
         (["run", "a.toml", "b.toml"], "b.toml", "--help"),
         (["compare"], "REFERENCE", "--help"),
+        (["model", "export", "--format", "onnx"], "--format", "Other commands have it"),
     ],
 )
 def test_a_wrong_command_line_has_the_three_parts_of_an_error(call, arguments, received, meant) -> None:
@@ -71,6 +74,16 @@ def test_an_interrupt_ends_with_130(call, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("scalestudy.app.survey.load_study", interrupt)
     assert call("run", "a.toml")[0] == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_with_the_code_that_shells_give_it(call, monkeypatch, number: int) -> None:
+    def stopped(_: object) -> None:
+        with terminable():
+            signal.raise_signal(number)
+
+    monkeypatch.setattr("scalestudy.app.survey.load_study", stopped)
+    assert call("run", "a.toml")[0] == 128 + number
 
 
 def test_the_package_runs_as_a_module() -> None:

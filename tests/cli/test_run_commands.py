@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -408,3 +409,31 @@ def test_a_point_that_needs_more_than_a_node_has_is_refused(call, queued: Path) 
     queued.write_text(queued.read_text().replace(LAUNCH, LAUNCH + "cpus_per_worker = 8\n"))
     code, _, errors = call("submit", queued)
     assert code == 2 and "4 cores of a node" in errors
+
+
+def test_a_limit_of_jobs_is_refused_for_a_study_without_jobs(call, study: Path, launcher) -> None:
+    for more in ([], ["--dry-run"]):
+        code, _, errors = call("run", study, "--at-most", "2", *more)
+        assert code == 2 and "--at-most" in errors and 'launch.on = "local"' in errors
+    assert launcher.ran == []
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [(Path.mkdir, "a folder"), (lambda lock: lock.symlink_to("elsewhere"), "a symbolic link to elsewhere")],
+)
+def test_a_lock_that_is_no_file_is_wrong_input(call, study: Path, launcher, make, found) -> None:
+    call("run", study, "--no-report")
+    folder = opened(study)
+    shutil.rmtree(folder.runs("native-w2-s0")[0].path)
+    lock = folder.path / "lock"
+    lock.unlink()
+    make(lock)
+    code, _, errors = call("run", study, "--no-report")
+    assert code == 2 and f"a lock file at {lock}" in errors and f"Received {found}" in errors
+
+
+def test_results_are_not_put_into_a_new_folder_at_the_root(call, study: Path, launcher) -> None:
+    code, _, errors = call("run", study, "--out", "/unmounted-scratch/results")
+    assert code == 2 and "a folder that exists: /unmounted-scratch" in errors
+    assert not Path("/unmounted-scratch").exists()

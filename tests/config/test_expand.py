@@ -172,6 +172,7 @@ def test_what_can_run_is_not_refused(text: str, machine: dict[str, Any]) -> None
     [
         ('[launch]\ncompression = "fp16"', "virtual", "virtual", ["horovod"]),
         ('[launch]\ncompression = "fp16"', "native", "mirrored", ["horovod"]),
+        ('[launch]\ncompression = "fp16"', "multiworker", "multiworker", ["horovod"]),
         ('[launch]\ncompression = "bf16"', "horovod", "horovod", []),
     ],
 )
@@ -180,10 +181,12 @@ def test_an_option_that_a_strategy_lacks_is_refused_with_those_that_have_it(
 ) -> None:
     text = f'{settings}\n[sweep]\nstrategy = "{strategy}"\nworkers = '
     message = refusal(f"{text}[1, 2]")
-    assert f"{received}, for point {strategy}-w2-s0 (study.toml, line 3)" in message
+    first = 2 if strategy == "native" else 1
+    assert f"{received}, for point {strategy}-w{first}-s0 (study.toml, line 3)" in message
     assert all(f'"{name}"' in message for name in offered)
     assert message.count('"') == 2 * len(offered)
-    assert points(f"{text}[1]"), "one worker exchanges nothing"
+    if strategy == "native":
+        assert points(f"{text}[1]"), "plain training, the baseline of others"
 
 
 @pytest.mark.parametrize(

@@ -164,3 +164,11 @@ def test_inputs_and_study_files_are_no_targets(study, tmp_path):
             refuse_target(tmp_path / target, [str(tmp_path / "numbers.csv")])
     refuse_target(tmp_path / "numbers.csv", force=True)
     refuse_inside_study(tmp_path / "one.toml")
+
+
+@pytest.mark.parametrize("target", ["/unmounted-scratch/report.md", "/unmounted-scratch/a/b"])
+def test_no_folder_is_made_at_the_root(target):
+    with pytest.raises(UserError) as caught:
+        refuse_target(Path(target))
+    assert caught.value.expected.endswith("/unmounted-scratch") and target in caught.value.received
+    assert not Path("/unmounted-scratch").exists()

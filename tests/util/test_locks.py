@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scalestudy.util import locks as private
-from scalestudy.util.errors import RunError
+from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.locks import Timeout, private_folder, take
 
 HOLD = """
@@ -87,10 +87,10 @@ def test_a_file_system_without_locks_gives_none(
 def test_a_planted_link_is_refused_and_what_it_points_to_is_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "lock").symlink_to(tmp_path / "precious")
-    with pytest.raises(RunError, match=r"symbolic link to .*precious"):
+    with pytest.raises(UserError, match=r"symbolic link to .*precious"):
         take(tmp_path / "lock")
     (tmp_path / "dangling").symlink_to(tmp_path / "new")
-    with pytest.raises(RunError, match="symbolic link"):
+    with pytest.raises(UserError, match="symbolic link"):
         take(tmp_path / "dangling", wait=True)
     assert (tmp_path / "precious").read_text() == "precious"
     assert not (tmp_path / "new").exists()
@@ -181,3 +181,11 @@ def test_where_everything_is_planted_it_says_what_and_what_to_do(places: dict[st
         plant_open(path)
     with pytest.raises(RunError, match=r"scalestudy-\d+: open to others \(mode 0777\).*XDG_RUNTIME_DIR"):
         private_folder()
+
+
+@pytest.mark.parametrize(("make", "found"), [(Path.mkdir, "a folder"), (os.mkfifo, "no regular file")])
+def test_what_is_no_regular_file_is_no_lock(tmp_path: Path, make, found: str) -> None:
+    make(tmp_path / "lock")
+    with pytest.raises(UserError) as caught:
+        take(tmp_path / "lock")
+    assert caught.value.received == found and str(tmp_path / "lock") in caught.value.expected

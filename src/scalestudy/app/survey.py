@@ -164,6 +164,13 @@ def survey(
     """
     options = replace(options or Options(), base=request.base)
     launcher = launcher_of(request.study)
+    if options.at_most is not None and not launcher.detached:
+        raise UserError(
+            "a study in a queue for --at-most, which limits its jobs",
+            f'launch.on = "{request.study.launch.on}", whose points run one after another'
+            f"{request.study.place.of('launch.on')}",
+            "Leave --at-most out.",
+        )
     study, kind = with_task_data(request.study)
     points = _installed(launcher, launcher.points(study, options), listener or Listener())
     if listener is not None:

@@ -20,6 +20,8 @@ from scalestudy.cli.help import OVERVIEW, CommandGroup, StrictCommand, epilog
 from scalestudy.cli.options import option
 from scalestudy.util.errors import explain
 
+INTERRUPTED = 130
+"""Exit code of Typer after a KeyboardInterrupt."""
 GROUPS = {
     "Study": ("demo", "init", "run", "submit", "recipe", "status", "logs", "cancel"),
     "Results": ("report", "advise", "diagnose", "proposal", "compare"),
@@ -87,7 +89,8 @@ def _options(version: Annotated[bool, option("Print the version.", name="--versi
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit.
 
-    Exit codes: 0 done, 1 a run failed, 2 wrong input, 70 a bug in Scalestudy, 130 interrupted.
+    Exit codes: 0 done, 1 a run failed, 2 wrong input, 70 a bug in Scalestudy, 130 interrupted
+    by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
     """
     _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -96,9 +99,9 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         code = app(arguments, standalone_mode=False) or 0
         sys.stdout.flush()  # while an error can still be told
-        sys.exit(code)
+        sys.exit(_of_signal(code))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(_of_signal(INTERRUPTED))
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (Python flushes it at exit)
         sys.exit(1)
@@ -109,6 +112,12 @@ def main(arguments: list[str] | None = None) -> None:
         with suppress(OSError):  # standard error may be a full disk
             print_error(known)
         sys.exit(known.exit_code)
+
+
+def _of_signal(code: int) -> int:
+    """The exit code, with that of the signal where runs have handled another than Ctrl-C."""
+    local = sys.modules.get("scalestudy.launch.local")  # not imported by commands that start no runs
+    return local.STOP.exit_code if local and code == INTERRUPTED else code
 
 
 def _open_missing_streams() -> None:

@@ -1,9 +1,10 @@
 """Consoles of the command line, and how errors and bugs are printed."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scalestudy.util.errors import ScalestudyError, UserError
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 def out() -> "Console":
     """Console of standard output. Long lines are not wrapped, so that paths can be copied."""
-    import sys
-
     from scalestudy.report.as_terminal import PlainConsole
 
     # A file or a pipe has no width.
@@ -46,9 +45,10 @@ def write_new(file: Path, text: str, *, force: bool) -> None:
     Raises:
         UserError: It exists and `force` is not set, or it cannot be written.
     """
-    from scalestudy.util.files import refuse_inside_study, refuse_old, write_named
+    from scalestudy.util.files import refuse_inside_study, refuse_new_at_root, refuse_old, write_named
 
     refuse_inside_study(file)
+    refuse_new_at_root(file)
     refuse_old(file, force=force)
     with writing(file):
         write_named(file, text)
@@ -100,7 +100,6 @@ def print_error(error: ScalestudyError) -> None:
 def usage_error(error: Exception) -> UserError | None:
     """What a command line that cannot be parsed means to the user; None for any other error."""
     import difflib
-    from typing import Any
 
     from typer import BadParameter
 
@@ -119,7 +118,15 @@ def usage_error(error: Exception) -> UserError | None:
     known = [name for param in ctx.command.params for name in (*param.opts, *param.secondary_opts)]
     near = difflib.get_close_matches(option, [name for name in known if name.startswith("-")], 1)
     action = f"Did you mean {near[0]}? {see}" if near else see
+    if option in _options_below(ctx.find_root().command):  # spelt right, but of another command
+        action = f"Other commands have it. {see}"
     return UserError(f"an option of `{ctx.command_path}`", option, action)
+
+
+def _options_below(command: Any) -> set[str]:
+    """Names of all options of a command and of those below it."""
+    names = {name for param in command.params for name in param.opts}
+    return names.union(*map(_options_below, getattr(command, "commands", {}).values()))
 
 
 class Bug(ScalestudyError):
@@ -147,7 +154,6 @@ def bug_of(error: Exception) -> Bug:
 def _written(text: str) -> str | None:
     """Write the traceback to a new temporary file, readable only by the user; None if that is impossible."""
     import platform
-    import sys
     import tempfile
     from importlib.metadata import version
 

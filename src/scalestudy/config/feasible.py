@@ -153,13 +153,13 @@ def _of_training(point: Point) -> Iterator[_Obstacle]:
 
 
 def _of_exchange(point: Point) -> Iterator[_Obstacle]:
-    """Options that a strategy lacks, or that contradict each other. One worker exchanges nothing."""
+    """Options that a strategy lacks, or that contradict each other. A strategy of one worker has none."""
     kind, train, wire = point.traits, point.train, point.launch.compression
     if train.accumulate > 1 and train.sync_batch_norm:
         yield _contradiction(
             point, "train.accumulate", "train.sync_batch_norm", "normalises each micro-batch by itself"
         )
-    if point.workers == 1:
+    if kind.most_workers == 1:
         return
     if wire != "none" and wire not in kind.compressions:
         names = [name for name in working_names() if wire in traits(name).compressions]

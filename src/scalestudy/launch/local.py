@@ -32,7 +32,7 @@ from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.store.records import Disturbance, Failure
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.study_folder import StudyFolder
-from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from scalestudy.util.files import spare_space
 
 
@@ -132,6 +132,11 @@ class StopSignal:
             if not (first and self.awaited):
                 raise KeyboardInterrupt
 
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the command, as shells report it: 130 after Ctrl-C, 143 after SIGTERM."""
+        return 128 + (self.number or signal.SIGINT)
+
     def failure(self, run: RunFolder) -> Failure:
         """Return the failure of a run that was stopped by this signal."""
         reason = STOPPED_BY.get(signal.Signals(self.number), "") if self.number else "interrupted by the user"
@@ -200,7 +205,7 @@ def run_steps(
                     disturbance = Disturbance(share=share)
                     run.write_disturbance(disturbance)
                     yield Note(f"{point.name} is disturbed: {disturbance.words}.")
-    except (OSError, RunError) as error:
+    except (OSError, ScalestudyError) as error:
         failure = unable(error)
     if failure is not None and (unwritten := write_down(run, failure)):
         if run is not None and not gone(run):

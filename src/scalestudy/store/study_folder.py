@@ -20,7 +20,14 @@ from scalestudy.store.records import Record
 from scalestudy.store.run_folder import NAME, OF_NEWER, RunFolder, write_point
 from scalestudy.store.state import UNSUCCESSFUL, state_of_runs
 from scalestudy.util.errors import LONGEST, UserError
-from scalestudy.util.files import contents, make_folder, refuse_inside_study, sync_folder, write_atomically
+from scalestudy.util.files import (
+    contents,
+    make_folder,
+    refuse_inside_study,
+    refuse_new_at_root,
+    sync_folder,
+    write_atomically,
+)
 from scalestudy.util.locks import Timeout, take
 
 __all__ = ["RunFolder", "StudyFolder", "default_folder"]
@@ -98,6 +105,7 @@ class StudyFolder:
         if path.exists() and not path.is_dir():
             raise UserError("a folder for the results", f"{path}, which is a file", _OTHER_FOLDER)
         refuse_inside_study(path.absolute().parent)
+        refuse_new_at_root(path)
         _refuse_unmakeable(path)
         if os.path.lexists(path / "study.json"):
             folder = cls.open(path)

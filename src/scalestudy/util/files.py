@@ -217,6 +217,7 @@ def refuse_target(
         )
     refuse_inside_study(target)
     refuse_old(target, force=force)
+    refuse_new_at_root(target)
     _refuse_unwritable(target)
 
 
@@ -231,6 +232,22 @@ def _refuse_unwritable(target: Path) -> None:
     except OSError as error:
         what = f"{target}: {error.strerror}"
         raise UserError("a target that can be written", what, "Name another with --out.") from error
+
+
+def refuse_new_at_root(target: Path) -> None:
+    """Refuse to create a folder at `/` on the way to a target: a misspelled name, or a disk not mounted.
+
+    Raises:
+        UserError: Names the folder.
+    """
+    place = Path(os.path.realpath(target))
+    missing = [folder for folder in place.parents if not folder.exists()]
+    if missing and missing[-1].parent == Path(place.anchor):
+        raise UserError(
+            f"a target in a folder that exists: {missing[-1]}",
+            f"{target}, and there is none",
+            "Correct the name, mount that file system, or create the folder first.",
+        )
 
 
 def refuse_old(target: Path, *, force: bool) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from scalestudy.util.errors import RunError
+from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.files import umask
 
 __all__ = ["Timeout", "take"]
@@ -32,9 +33,10 @@ def take(path: Path, *, wait: bool = False) -> AbstractContextManager[object] | 
 
     Raises:
         Timeout: If this process or another holds the lock.
-        RunError: If the file is a symbolic link, which is never followed.
+        UserError: If it is a symbolic link, which is never followed, or no regular file.
         OSError: If the file cannot be opened.
     """
+    _refuse_other_files(path)
     # filelock's fallback for file systems without locks leaves files behind when the holder is killed.
     lock = FileLock(path, blocking=wait, fallback_to_soft=False, mode=_lock_mode())
     try:
@@ -42,15 +44,27 @@ def take(path: Path, *, wait: bool = False) -> AbstractContextManager[object] | 
     except Timeout:
         raise
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise RunError(
-                f"a lock file at {path}",
-                f"a symbolic link to {os.readlink(path)}",
-                "Remove it, and find out who made it (`ls -l`): Scalestudy's locks are never links.",
-            ) from error
+        _refuse_other_files(path)  # made in between
         if error.errno not in NONE_HERE:
             raise
         return None
+
+
+def _refuse_other_files(path: Path) -> None:
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return
+    if stat.S_ISREG(mode):
+        return
+    found = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+    if stat.S_ISLNK(mode):
+        found = f"a symbolic link to {os.readlink(path)}"
+    raise UserError(
+        f"a lock file at {path}",
+        found,
+        f"Find out who made it (`ls -ld {shlex.quote(str(path))}`), and remove it: locks are regular files.",
+    )
 
 
 def _lock_mode() -> int:
