@@ -8,13 +8,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+import forking
 from cgroups import limited
 from lanes import (  # noqa: F401 (hooks)
     pytest_collection_modifyitems,
@@ -46,9 +47,31 @@ atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 # Handlers are not inherited.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # of nohup
+    signal.signal(signal.SIGHUP, lambda *_: None)
+
 # Hypothesis's deadlines fail on a busy machine.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--new-pythons", action="store_true", help="fork no Python: start each anew, as users do"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("new_pythons"):
+        forking.install()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Any:
+    """Start each Python of a test marked `new_python` anew."""
+    anew = item.get_closest_marker("new_python") is not None
+    with forking.new_pythons() if anew else nullcontext():
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,6 +14,8 @@ from scalestudy.config.task_sources import digests, source_files
 from scalestudy.store.run_folder import write_point
 from scalestudy.util import modules
 
+pytestmark = pytest.mark.new_python  # the command that every launcher starts
+
 SOURCE = Path(__file__).parents[1] / "src"
 
 

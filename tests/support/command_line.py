@@ -48,8 +48,7 @@ def start(
 
     `before` is a command prefix, for example for a cgroup.
     """
-    heard = ["env", "--default-signal=HUP"]  # nohup may have started the tests
-    command = [*heard, *before, sys.executable, "-m", module, *map(str, arguments)]
+    command = [*before, sys.executable, "-m", module, *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SOURCE), str(SUPPORT)])}
     return subprocess.Popen(
         command,
