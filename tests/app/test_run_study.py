@@ -124,7 +124,7 @@ def test_what_is_interrupted_is_submitted_again_without_checking_everything_agai
         prepare.prepare_data(data, None, study.parent, Listener())
     cluster, asked = Cluster(request), []
     kind = type(SLURM.queue)
-    monkeypatch.setattr(kind, "submit", lambda self, script: cluster.submit(script))
+    monkeypatch.setattr(kind, "submit", lambda self, script, after=None: cluster.submit(script))
     monkeypatch.setattr(kind, "ask", lambda self, jobs, cluster="", fake=cluster: fake.ask(jobs))
     monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
     monkeypatch.setattr("scalestudy.app.follow.pause", lambda cost: 0.01)

@@ -7,6 +7,7 @@ from scalestudy.launch.failures import (
     failure_of_hang,
     first_cause,
     sentence,
+    telling_line,
 )
 from scalestudy.store.records import Cause, Hang
 from scalestudy.store.run_folder import RunFolder
@@ -61,6 +62,34 @@ def test_of_two_hosts_whose_clocks_differ_by_seconds_the_one_that_tells_no_echo_
     here = late.model_copy(update={"host": "n0"})
     assert first_cause([echo, here]).rank == 0
     assert first_cause([echo, late.model_copy(update={"time": 60.0})]).rank == 0
+
+
+TRACEBACK = ("Traceback (most recent call last):", '  File "t.py", line 1, in f', "    f()", "ValueError: no")
+NOISE = (
+    "srun: error: n1: task 0: Exited with code 1",
+    "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-01-01T00:00:00 ***",
+    "2026-01-01 00:00:00.000001: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on.",
+    "I0000 00:00:1700000000.000001 12 gpu_device.cc:2022] Created device",
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        ((), ""),
+        (("loss 0.3", *NOISE), "loss 0.3"),
+        (NOISE[:1], NOISE[0]),
+        ((*TRACEBACK, "at exit", *NOISE), "ValueError: no"),
+        (tuple(f"[rank1]: {line}" for line in TRACEBACK), "ValueError: no"),
+        (
+            (*TRACEBACK, "scalestudy: Expected a. Received b. Do c.", *NOISE),
+            "scalestudy: Expected a. Received b. Do c.",
+        ),
+        (("scalestudy: continues in epoch 2 after step 3 (restart 1)", "killed"), "killed"),
+    ],
+)
+def test_of_a_log_the_line_that_tells_the_cause_is_quoted(lines, line):
+    assert telling_line(lines) == line
 
 
 def test_without_causes_nobody_is_blamed():

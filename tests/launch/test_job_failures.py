@@ -126,6 +126,19 @@ START = "2026-01-01T00:00:00Z job 7 on node1\n"
             {"tail": ["mpirun noticed that a process was killed"]},
             id="lines that mpirun draws are no reason",
         ),
+        pytest.param(
+            {
+                "exit": "1",
+                "logs_jobDOTlog": f"{START}srun: error: node1: task 0: Exited with code 1\n"
+                "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED ***\n",
+                "logs_rank0DOTlog": "scalestudy: Expected a GPU. Received none. Ask.\n"
+                "I0000 00:00:1 x.cc:2] y\n",
+            },
+            *("FAILED", {"exit_code": 1}),
+            "rank 0 ended with exit code 1: scalestudy: Expected a GPU. Received none. Ask.",
+            {"rank": 0},
+            id="noise of the launcher hides no rank's own words",
+        ),
         ({}, "CANCELLED", {}, "cancelled", {}),
         *(
             pytest.param(

@@ -165,12 +165,22 @@ def test_neither_the_allocation_one_is_in_nor_options_of_sbatch_reach_a_new_job(
     programs, monkeypatch, tmp_path
 ) -> None:
     programs(sbatch=f"env >{tmp_path}/env; echo 7")
-    for name in ("SLURM_JOB_ID", "SLURM_CPU_BIND", "SLURM_CONF", "SBATCH_ACCOUNT", "SLURMX"):
+    ranks = {
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "OMPI_COMM_WORLD_RANK",
+        "PMI_RANK",
+        "PMIX_RANK",
+    }
+    kept = {"SLURM_CONF", "SLURMX", "LOCAL_SCRATCH"}
+    for name in (*ranks, *kept, "SLURM_JOB_ID", "SLURM_CPU_BIND", "SBATCH_ACCOUNT"):
         monkeypatch.setenv(name, "x")
     assert SLURM.queue.submit(tmp_path / "job.sh") == "7"
     names = {line.partition("=")[0] for line in (tmp_path / "env").read_text().splitlines()}
-    assert names & {"SLURM_JOB_ID", "SLURM_CPU_BIND", "SBATCH_ACCOUNT"} == set()
-    assert {"SLURM_CONF", "SLURMX", "PATH"} <= names
+    assert names & {"SLURM_JOB_ID", "SLURM_CPU_BIND", "SBATCH_ACCOUNT", *ranks} == set()
+    assert {*kept, "PATH"} <= names
 
 
 def test_nodes_that_differ_are_listed_one_by_one(programs) -> None:
@@ -317,6 +327,31 @@ def test_a_process_with_several_devices_asks_for_all_and_a_partition_that_brings
     assert others[0] in options(job_script(job("single", 1, site(directives=others))))
 
 
+@pytest.mark.parametrize("keys", [{"requeues": 0}, {"directives": ("--no-requeue",)}])
+def test_a_site_may_forbid_that_a_job_is_put_back(keys):
+    text = job_script(job("single", 1, site(**keys)))
+    assert [option for option in options(text) if "requeue" in option] == ["--no-requeue"]
+    assert 'wrapper slurm 0 0 "$run"' in text
+
+
+def test_the_signal_comes_as_long_before_the_limit_as_a_checkpoint_takes():
+    assert "--signal=B:USR1@900" in options(job_script(job("single", 1, site(signal_lead=900))))
+
+
+@pytest.mark.parametrize(
+    ("keys", "purges", "loads"),
+    [
+        ({}, 0, 0),
+        ({"modules": ("GCC/12",)}, 1, 1),
+        ({"module_purge": True}, 1, 0),
+        ({"modules": ("GCC/12",), "module_purge": False}, 0, 1),
+    ],
+)
+def test_modules_are_purged_where_some_are_loaded_or_the_site_says_so(keys, purges, loads):
+    text = job_script(job("single", 1, site(**keys)))
+    assert (text.count("\nmodule purge\n"), text.count("\nmodule load")) == (purges, loads)
+
+
 def test_a_job_without_a_time_limit_is_not_warned_of_one():
     found = options(job_script(job("single", 1, site(time_limit="infinite"))))
     assert "--time=UNLIMITED" in found
@@ -330,10 +365,12 @@ def test_a_job_without_a_time_limit_is_not_warned_of_one():
         ({"exclusive": False}, "--mem=90G"),
         ({"exclusive": False, "gpus_per_node": 2}, "--mem=180G"),
         ({"exclusive": False, "gpus_per_node": 8}, "--mem=90G"),
+        ({"exclusive": False, "memory_per_node": "0"}, "--mem=0"),
+        ({"exclusive": False, "memory_per_node": "0G"}, "--mem=0"),
     ],
 )
 def test_a_job_that_shares_its_nodes_asks_for_its_share_of_their_memory(keys, asked):
-    on = site(memory_per_node="180G", cpus_per_node=4, **keys)
+    on = site(**({"memory_per_node": "180G", "cpus_per_node": 4} | keys))
     asked = asked.replace("90G", f"{90 * 1024}M")
     assert asked in options(job_script(job("horovod", 2, on)))
     assert ("--exclusive" in options(job_script(job("horovod", 2, on)))) == ("exclusive" not in keys)

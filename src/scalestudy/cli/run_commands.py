@@ -133,6 +133,9 @@ def submit(
     dry_run: DryRunOption = False,
     at_most: AtMostOption = None,
     resubmit: Annotated[int, option("How often a failed point may be submitted again.", "N", min=0)] = 3,
+    after: Annotated[
+        str | None, option("Job that must succeed before these start, such as one that makes data.", "JOB")
+    ] = None,
 ) -> None:
     """Submit the missing points of a study to its queue, Slurm or PBS Professional.
 
@@ -159,6 +162,7 @@ def submit(
     options = Options(
         at_most=at_most,
         resubmissions=resubmit,
+        after=after,
     )
     if dry_run:
         print_dry_run(request, options)

@@ -42,8 +42,8 @@ SWEEP_KEYS = tuple(SweptValue.model_fields)
 TOP_KEYS = ("task", "name", "quality_margin", *SECTIONS, "sweep")
 _SITE_KEYS = """
     partition account bill qos constraint gpus_per_node cpus_per_node exclusive memory_per_node
-    tasks_per_node gpu_request time_limit modules scratch launcher wrapper environment container
-    directives env
+    tasks_per_node gpu_request time_limit requeues signal_lead modules module_purge scratch launcher
+    wrapper environment container directives env
 """
 SITE_KEYS = tuple(_SITE_KEYS.split())
 """Keys of site profiles (`scalestudy.launch.queue.site_profile.Site`), which people write into [launch]."""

@@ -2,7 +2,7 @@
 
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scalestudy.launch.queue.point_job import output_of
@@ -12,6 +12,9 @@ from scalestudy.store.records import Cause, Failure, Hang, Progress
 from scalestudy.store.run_folder import RunFolder
 
 TAIL_LINES = 15
+"""Last lines of a log that a failure keeps."""
+SEARCHED_LINES = 60
+"""Last lines of a log among which the one that tells the cause is searched: noise of launchers may follow."""
 
 
 def log_files(run: RunFolder, rank: int | None = None, *, job: bool = False) -> list[tuple[str, Path]]:
@@ -91,17 +94,15 @@ def _may_precede(cause: Cause, earliest: Cause) -> float:
     return WAKE if cause.host == earliest.host else CLOCKS_APART
 
 
-def failure_of(
-    run: RunFolder, cause: Cause, *, hosts: bool = False, job_state: str | None = None, last: str = ""
-) -> Failure:
+def failure_of(run: RunFolder, cause: Cause, *, hosts: bool = False, job_state: str | None = None) -> Failure:
     """Return the failure to record for a run that ended by `cause`. For other arguments, see `sentence`."""
-    tail = last_lines(run, f"rank-{cause.rank}")
+    lines = last_lines(run, f"rank-{cause.rank}", SEARCHED_LINES)
     return Failure(
         rank=cause.rank,
         exit_code=cause.exit_code,
         signal=cause.signal,
-        reason=sentence(cause, hosts=hosts, last=last),
-        tail=tail,
+        reason=sentence(cause, hosts=hosts, last=telling_line(lines)),
+        tail=lines[-TAIL_LINES:],
         job_state=job_state,
     )
 
@@ -178,13 +179,41 @@ _NO_CAUSE = re.compile(
     r"asked to stop( \(SIGTERM\))?$"
 )
 """Lines of a log that do not explain a failure: those of the job, the workers and mpirun's separators."""
+_NOISE = re.compile(
+    r"srun: |slurmstepd: |(prted?|mpirun|mpiexec)\b|Primary job +terminated|[IWEF]\d{4} \d\d:|"
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] |WARNING: All log messages before absl|oneDNN|"
+    r"To enable the following instructions|.*\boneDNN custom operations are on"
+)
+"""Lines with which launchers and TensorFlow surround the one that tells what happened."""
+_RANK = re.compile(r"^\[rank\d+\]: ?")
+"""What PyTorch writes before each line of a rank's traceback."""
+_OWN_CAUSE = re.compile(r"scalestudy: Expected ")
 _ENDS = {
     "TIMEOUT": "the time limit was reached",
-    "STOPPED": "the time limit was near, and the job could not be put back into the queue",
+    "STOPPED": "the time limit was near, and the job was not put back into the queue",
     "NODE_FAIL": "a node failed",
     "OUT_OF_MEMORY": "out of memory",
     "PREEMPTED": "preempted by a job of higher priority",
 }
+
+
+def telling_line(lines: Sequence[str]) -> str:
+    """Return the line that tells why a process failed, from the last lines of its log; "" if there are none.
+
+    It is the last message of Scalestudy or the last line of the last traceback, whichever comes later; else
+    the last line that is not the noise of a launcher or of TensorFlow; else the last line.
+    """
+    telling = ""
+    in_traceback = False
+    for line in (_RANK.sub("", line) for line in lines):
+        if line.startswith("Traceback (most recent call last):"):
+            in_traceback = True
+        elif in_traceback and not line.startswith((" ", "\t")):
+            in_traceback, telling = False, line
+        elif _OWN_CAUSE.match(line):
+            telling = line
+    plain = [line for line in lines if not (_NOISE.match(line) or _NO_CAUSE.match(line))]
+    return telling or (plain or list(lines) or [""])[-1]
 
 
 def failure_of_job(run: RunFolder, view: JobView) -> Failure:
@@ -202,18 +231,17 @@ def failure_of_job(run: RunFolder, view: JobView) -> Failure:
     state = "STOPPED" if code == ABLE_TO_GO_ON else view.state
     first = first_cause(run.causes()) if state not in INTERRUPTED else None
     if first and first.signal != "SIGTERM" and (state != "OUT_OF_MEMORY" or first.oom_kills):
-        last = next(iter(last_lines(run, f"rank-{first.rank}", 1)), "")
-        return failure_of(run, first, hosts=True, job_state=state, last=last)
-    rank, tail = _last_words(run)
-    if view.unseen and not tail:
+        return failure_of(run, first, hosts=True, job_state=state)
+    rank, lines = _last_words(run)
+    if view.unseen and not lines:
         return Failure(rank=None, exit_code=None, reason=_unseen(run, view), job_state=state)
-    reason = job_sentence(view, state, code, rank, tail[-1] if tail else "")
+    reason = job_sentence(view, state, code, rank, telling_line(lines))
     return Failure(
         rank=rank if state == "FAILED" else None,
         exit_code=code,
         signal=_signal_name(view.signal) if view.signal else None,
         reason=reason + _how_far(run.progress()) if state in INTERRUPTED else reason,
-        tail=tail,
+        tail=lines[-TAIL_LINES:],
         cancelled=state == "CANCELLED",
         job_state=state,
     )
@@ -250,15 +278,19 @@ def job_sentence(view: JobView, state: str, code: int | None, rank: int | None, 
 
 
 def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
-    """Return the rank to blame (0, if it is alone) and the last lines of the job's log, else of rank 0's."""
+    """Return the rank to blame (0, if it is alone) and the last lines of the job's log, else of rank 0's.
+
+    A job's log that holds only the noise of a launcher is left for rank 0's.
+    """
     lines = last_lines(run, "job", 1 << 30)
     starts = [number for number, line in enumerate(lines) if _START.match(line)]
     # Only lines since the last start: the job may have been requeued.
     lines = [line for line in lines[starts[-1] if starts else 0 :] if not _NO_CAUSE.match(line)]
-    if not lines and (words := last_lines(run, "rank-0")):
+    only_noise = all(_NOISE.match(line) for line in lines)
+    if only_noise and (words := last_lines(run, "rank-0", SEARCHED_LINES)):
         alone = len(list((run.path / "logs").glob("rank-*.log"))) == 1
         return 0 if alone else None, words
-    return None, lines[-TAIL_LINES:] or _filled_lines(_early_log(run), TAIL_LINES)
+    return None, lines[-SEARCHED_LINES:] or _filled_lines(_early_log(run), SEARCHED_LINES)
 
 
 def _early_log(run: RunFolder) -> Path | None:

@@ -141,6 +141,7 @@ class Options:
         feeds: Whether the caller submits the remaining points later, so that no note about them is needed.
         resubmissions: How often a point may be submitted again.
         repeat: Whether to run again what another study or other programs disturbed.
+        after: Id of a job of the queue that must succeed before these start; None for none.
     """
 
     base: Path = Path()
@@ -148,6 +149,7 @@ class Options:
     feeds: bool = False
     resubmissions: int = 3
     repeat: bool = False
+    after: str | None = None
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def failure_of_end(
             causes.append(seen.model_copy(update={"time": when}))
         cause = first_cause(causes)
         assert cause
-        return failure_of(run, cause, last=next(iter(last_lines(run, f"rank-{cause.rank}", 1)), ""))
+        return failure_of(run, cause)
     if run.result() is not None:
         return None
     if run.stop.exists() and run.stopped():

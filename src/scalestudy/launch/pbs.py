@@ -24,7 +24,7 @@ from scalestudy.launch.queue.scheduler import (
     chunks,
     read_mark,
 )
-from scalestudy.launch.queue.site_profile import Site
+from scalestudy.launch.queue.site_profile import Site, memory_bytes
 from scalestudy.util.errors import UserError
 
 FORGOTTEN = ("unknown job id", "job has finished")
@@ -133,6 +133,10 @@ class Pbs(Queue):
         """Return where to look."""
         return "Correct what PBS names, in the site profile or the study; `qstat -Q` shows queues."
 
+    def after(self, job: str) -> list[str]:
+        """Return the options for a dependency."""
+        return ["-W", f"depend=afterok:{job}"]
+
     def waiting_reason(self, reason: str) -> str:
         """Shorten the comment on a waiting job: "Not Running: Insufficient …" becomes "insufficient …"."""
         words = reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()
@@ -164,7 +168,7 @@ class Pbs(Queue):
             f"-o {output}",
             f"-l select={_select(site, layout)}",
             f"-l place=scatter{':excl' if site.whole_nodes else ''}",
-            "-r y",
+            "-r y" if site.most_requeues else "-r n",
         ]
         if layout.seconds is not None:
             minutes = -(-layout.seconds // 60)
@@ -335,6 +339,12 @@ def _select(site: Site, layout: JobLayout) -> str:
         slurms = site.gpu_request.startswith("-")
         parts.append(f"ngpus={layout.gpus_per_node}" if slurms else gpu_request(site, layout))
     if memory := memory_per_node(site, layout):
+        if not memory_bytes(memory):
+            raise UserError(
+                "an amount of memory in memory_per_node, since PBS has no word for all memory of a node",
+                f'memory_per_node = "{memory}" in {site.name}',
+                'Write the memory of a node that jobs may use, such as "180G", or remove the key.',
+            )
         parts.append(f"mem={_memory(memory)}")
     if site.constraint:
         parts.append(word(site.constraint, "constraint", site))

@@ -33,6 +33,13 @@ CLIENT_VARIABLES = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_
 """Variables that tell the client commands which cluster to use."""
 FORMATS = ("SQUEUE_", "SACCT_", "SCONTROL_", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN")
 """Prefixes of variables that change the output of the client commands, which the parsers do not expect."""
+_OF_RANKS = """
+    RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE LOCAL_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_RANK
+    ROLE_WORLD_SIZE MASTER_ADDR MASTER_PORT TORCHELASTIC_ OMPI_ PMI_ PMIX_ PALS_ MPI_LOCAL TF_CONFIG
+"""
+OF_RANKS = tuple(_OF_RANKS.split())
+"""Prefixes of variables by which torchrun, mpirun and other launchers tell a process its rank. Others of
+LOCAL_*, such as LOCAL_SCRATCH, are sites' own."""
 SQUEUE_FORMAT = "%i|%T|%N|%S|%r"
 """The reason is last, because only it may contain the separator."""
 MARKED_FORMAT = "%i|%k"
@@ -59,8 +66,8 @@ REASONS = {
 
 _RESERVED = """
     array clusters comment cpus-per-gpu dependency error exclusive input mem mem-per-cpu mem-per-gpu
-    no-requeue ntasks-per-core ntasks-per-gpu ntasks-per-socket oversubscribe signal tasks-per-node test-only
-    time-min wait wrap
+    no-requeue ntasks-per-core ntasks-per-gpu ntasks-per-socket oversubscribe requeue signal tasks-per-node
+    test-only time-min wait wrap
 """
 
 
@@ -98,11 +105,11 @@ class Slurm(Queue):
     def environment(self, variables: Mapping[str, str], *, submitting: bool) -> dict[str, str]:
         """Return the variables of a command, without those that would change its output.
 
-        When a job is submitted, variables of the allocation that the user may be in are removed (SLURM_* of
-        salloc or of a notebook's job would reach its srun), as are sbatch's own (SBATCH_*), which would
-        override the profile.
+        When a job is submitted, variables of the allocation or of the launcher that the user may be in are
+        removed (SLURM_* of salloc or of a notebook's job would reach its srun, ranks of torchrun or mpirun
+        its workers), as are sbatch's own (SBATCH_*), which would override the profile.
         """
-        unwanted = ("SLURM_", "SBATCH_") if submitting else FORMATS
+        unwanted = ("SLURM_", "SBATCH_", *OF_RANKS) if submitting else FORMATS
         return {
             name: value
             for name, value in variables.items()
@@ -200,6 +207,10 @@ class Slurm(Queue):
         """Return the nodes of all partitions. Without -e, sinfo would merge different nodes ("12+")."""
         return parse_sinfo(self.call("sinfo", "-h", "-e", "-o", SINFO_FORMAT))
 
+    def after(self, job: str) -> list[str]:
+        """Return the options for a dependency; a job whose dependency has failed would wait for ever."""
+        return [f"--dependency=afterok:{job}", "--kill-on-invalid-dep=yes"]
+
     def waiting_reason(self, reason: str) -> str:
         """Describe what a job waits for; limits (QOSMaxJobsPerUserLimit, …) are named as in Slurm."""
         word = re.split(r"[,( ]", reason.strip(" ()"), maxsplit=1)[0]
@@ -220,7 +231,7 @@ class Slurm(Queue):
             f"--ntasks-per-node={layout.tasks_per_node}",
             f"--cpus-per-task={layout.cpus_per_task}",
             f"--time={notation(layout.seconds)}",
-            "--requeue",
+            "--requeue" if site.most_requeues else "--no-requeue",
             "--open-mode=append",
         ]
         if layout.seconds is not None:

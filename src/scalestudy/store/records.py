@@ -242,7 +242,8 @@ class JobRecord(Record):
     script: str
     """Path of the job script."""
     attempt: int = 1
-    """How often this point has been submitted, including this time."""
+    """How often this point has been submitted, including this time; not counting jobs that were cancelled
+    before they started."""
     cluster: str = ""
     """The queue's name of the cluster, since another cluster may use the same id."""
 

@@ -223,6 +223,11 @@ class RunFolder:
                 " folder.",
             )
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether a job of the latest submission has started to run."""
+        return (self.path / "began").exists()
+
     def exit_code(self) -> int | None:
         """The exit code that the job script wrote after the workers had ended."""
         text = self._text("exit")

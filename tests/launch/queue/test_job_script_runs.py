@@ -49,7 +49,7 @@ class Node:
     def program(self, name: str, body: str) -> None:
         file = self.root / "bin" / name
         told = self.root / "told" / name
-        wrapper = f'exec {sys.executable} "$@"' if self.wrapper else 'shift 6; exec "$@"'
+        wrapper = f'exec {sys.executable} "$@"' if self.wrapper else 'shift 7; exec "$@"'
         wrapped = f'if [ "$3" = scalestudy.launch.queue.wrapper ]; then {wrapper}; fi'
         file.write_text(
             f"#!/bin/bash\n{wrapped}\nprintf '%s\\0' \"$@\" >>{told}\nenv -0 >{told}.env\n{body}\n"

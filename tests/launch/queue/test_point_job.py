@@ -1,6 +1,7 @@
 """How workers are distributed over nodes."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -132,12 +133,15 @@ def test_whole_nodes_are_asked_for_where_they_are_charged_anyway(keys, whole):
 @pytest.mark.parametrize(
     ("keys", "counts"),
     [
-        ({"exclusive": False}, ["3", "3", "2", "100", "1.5"]),
-        ({}, ["3", "16", "2", "19", "8"]),
-        ({"gpus_per_node": 4}, ["3", "8", "2", "38", "4"]),
-        ({"gpus_per_node": 4, "exclusive": False, "gpu_request": "--gres=gpu:4"}, ["3", "8", "2", "38", "4"]),
+        ({"exclusive": False}, ["3", "3", "2", "100", "1.50"]),
+        ({}, ["3", "16", "2", "19", "8.00"]),
+        ({"gpus_per_node": 4}, ["3", "8", "2", "38", "4.00"]),
+        (
+            {"gpus_per_node": 4, "exclusive": False, "gpu_request": "--gres=gpu:4"},
+            ["3", "8", "2", "38", "4.00"],
+        ),
         ({"time_limit": "infinite"}, ["3", "16", "2", "19"]),
-        ({"bill": "node", "tasks_per_node": 1}, ["3", "24", "2", "12", "1.5"]),
+        ({"bill": "node", "tasks_per_node": 1}, ["3", "24", "2", "12", "1.50"]),
     ],
 )
 def test_what_is_allocated_is_held_against_what_is_used(keys, counts):
@@ -146,3 +150,16 @@ def test_what_is_allocated_is_held_against_what_is_used(keys, counts):
         on, [layout(point("horovod", workers, on, "cpus_per_worker = 1"), on) for workers in (1, 2)]
     )
     assert re.findall(r"\d+(?:\.\d+)?", text) == counts
+
+
+def test_the_hours_of_a_start_and_of_all_starts_are_told_as_people_write_them():
+    on = site(bill="gpu", gpus_per_node=8, cpus_per_node=8, exclusive=False, time_limit="1-00:00:00")
+    shape = layout(point("horovod", 8, on), on)
+    one = allocation(on, [shape] * 6)
+    assert one.endswith("at most 1,152 GPU-hours by their time limits.")
+    several = allocation(on, [shape] * 6, requeues=2, submissions=[4] * 5 + [1])
+    # 192 GPU-hours a start; three starts for each submission
+    assert "at most 1,152 GPU-hours per start" in several and "at most 12,096 GPU-hours" in several
+    assert "up to 2 times" in several and "up to 3 times" in several
+    two_minutes = replace(layout(point("single", 1, on), on), seconds=120, gpus_per_node=0)
+    assert "at most 2.00 core-minutes" in allocation(on, [two_minutes])

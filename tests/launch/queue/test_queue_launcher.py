@@ -71,6 +71,7 @@ def failed(folder: StudyFolder, state: str, *, checkpoint: bool, attempt: int = 
     run = folder.new_run(point)
     job = JobRecord(job="9", submitted=time.time(), site="here", script="x.sh", attempt=attempt)
     run.write_job(job)
+    (run.path / "began").touch()
     failure = Failure(rank=None, exit_code=None, reason="it ended", job_state=state)
     run.write_failure(failure)
     if checkpoint:
@@ -235,6 +236,13 @@ def test_a_point_is_submitted_again_no_more_often_than_the_limit(folder: StudyFo
     assert next_submission(failed(folder, "FAILED", checkpoint=False), limit=0) is None
 
 
+def test_a_job_that_was_cancelled_before_it_started_does_not_count(folder: StudyFolder) -> None:
+    ran = failed(folder, "CANCELLED", checkpoint=False, attempt=4)
+    assert next_submission(ran, limit=3) is None
+    (ran.run.path / "began").unlink()
+    assert next_submission(ran, limit=3) == Submission(4)
+
+
 @pytest.mark.parametrize("state", ["done", "running", "queued"])
 def test_what_is_done_or_under_way_is_left_alone(folder: StudyFolder, state) -> None:
     assert next_submission(PointStatus(folder.points()[0], state), limit=3) is None
@@ -268,6 +276,40 @@ def test_a_dry_run_writes_nothing_and_prints_lines_that_a_shell_could_run(
     assert left_behind(folder) == before
     assert f"run={folder.path.absolute()}/points/{ONE}/run-1\n" in printed[0]
     assert printed[1] == f"\nsbatch --parsable {folder.path.absolute()}/jobs/{ONE}.sh\n"
+    after = replace(options, after="7")
+    _, *printed = SLURM.dry_run(folder.path, study, {ONE: points[ONE]}, overview, after)
+    assert "sbatch --parsable --dependency=afterok:7 --kill-on-invalid-dep=yes " in printed[1]
+
+
+@pytest.mark.parametrize(
+    ("job", "state", "refused"),
+    [
+        ("7", "PENDING", None),
+        ("7", "COMPLETED", None),
+        ("7", "FAILED", "which has ended as FAILED"),
+        ("7", "", "which it does not know"),
+        ("7:8", "RUNNING", "'7:8'"),
+    ],
+)
+def test_jobs_start_after_a_job_that_can_still_succeed(folder, programs, tmp_path, job, state, refused):
+    (tmp_path / "here.toml").write_text("cpus_per_node = 4\n")
+    programs(squeue=f"echo '7|{state}||N/A|None'" if state else "", sacct="", scontrol="exit 1")
+    launch = folder.study.launch.model_copy(update={"on": "slurm", "site": "./here.toml"})
+    study = folder.study.model_copy(update={"launch": launch})
+    options = Options(base=tmp_path, after=job)
+    if refused is None:
+        assert len(SLURM.points(study, options)) == 4
+    else:
+        with pytest.raises(UserError) as error:
+            SLURM.points(study, options)
+        assert refused in error.value.received
+
+
+def test_a_dependency_reaches_sbatch(folder: StudyFolder, programs) -> None:
+    asked = programs(sbatch=TAKES_ALL)
+    point = folder.points()[0]
+    submit(folder, point, Submission(), SLURM.queue, site(), after="7")
+    assert "--dependency=afterok:7" in asked()[-1]
 
 
 def test_a_job_of_a_launcher_that_is_not_here_is_not_taken_for_cancelled(folder: StudyFolder) -> None:

@@ -62,9 +62,9 @@ def requeued(asked) -> bool:
     return "scontrol requeue 7" in asked()
 
 
-def work(run: RunFolder, script: str) -> tuple[int, str]:
+def work(run: RunFolder, script: str, requeues: int = 10) -> tuple[int, str]:
     """Run a job whose ranks are a shell script; return its exit code (negative: a signal) and its output."""
-    words = ["slurm", "0", str(run.path), "sh", "-c", f"cd {run.path}\n{script}"]
+    words = ["slurm", "0", str(requeues), str(run.path), "sh", "-c", f"cd {run.path}\n{script}"]
     process = Forked(lambda: wrapper.main(words), run.path.parent)
     return process.wait(), process.output()
 
@@ -118,23 +118,27 @@ def test_a_job_is_put_back_only_if_it_stopped_and_nobody_cancelled_it(
 
 
 def test_a_job_queues_itself_no_more_often_than_the_limit(run, scontrol, monkeypatch):
-    monkeypatch.setattr(wrapper, "REQUEUES", 2)
     for told in ("1 of 2", "2 of 2"):
-        assert work(run, STOPS)[0] == 0
+        assert work(run, STOPS, requeues=2)[0] == 0
         assert run.requeues() == told
         assert run.job().job == "7"
     monkeypatch.setenv("SLURM_RESTART_COUNT", "9")
-    assert work(run, STOPS)[0] == 75
+    assert work(run, STOPS, requeues=2)[0] == 75
     assert scontrol().count("scontrol requeue 7") == 2
     assert run.exit_code() == 75
 
 
-def test_a_preemption_with_grace_uses_up_no_requeue(run, scontrol, monkeypatch):
-    monkeypatch.setattr(wrapper, "REQUEUES", 0)
+def test_a_preemption_with_grace_uses_up_no_requeue(run, scontrol):
     for _ in range(2):
-        assert work(run, LEAVES)[0] == 0
+        assert work(run, LEAVES, requeues=1)[0] == 0
     assert scontrol().count("scontrol requeue 7") == 2
     assert not (run.path / "requeues").exists()
+
+
+@pytest.mark.parametrize("script", [STOPS, LEAVES])
+def test_a_site_that_forbids_it_sees_no_job_queue_itself(run, scontrol, script):
+    assert work(run, script, requeues=0)[0] == run.exit_code() == 75
+    assert not requeued(scontrol)
 
 
 def test_a_job_that_was_put_back_by_others_may_still_queue_itself(run, scontrol, monkeypatch):
@@ -204,7 +208,9 @@ def test_a_heartbeat_grants_its_own_time_and_those_of_an_earlier_job_are_gone(im
 
 
 def test_a_command_that_is_not_there_ends_the_job(run):
-    assert Forked(lambda: wrapper.main(["slurm", "0", str(run.path), "/no/such"]), run.path).wait() == 127
+    assert (
+        Forked(lambda: wrapper.main(["slurm", "0", "0", str(run.path), "/no/such"]), run.path).wait() == 127
+    )
     assert run.exit_code() == 127
 
 

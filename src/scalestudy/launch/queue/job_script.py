@@ -101,6 +101,7 @@ def _variables(job: JobScript, queue: Queue) -> dict[str, Any]:
         "run": literal(str(job.run)),
         "reads_stdin": queue.reads_stdin,
         "prepare": queue.prepare(),
+        "module_purge": site.purges_modules,
         "modules": [literal(module) for module in site.modules],
         "inherited": site.launcher == "mpirun" and not point.traits.one_process,
         "exports": _exports(job, gpus=gpus),
@@ -160,7 +161,8 @@ def _wrapper(job: JobScript, queue: Queue) -> list[str]:
     """Return the command of the job wrapper, which runs on the first node, outside of any container."""
     words = [_python(job), "-P", "-m", modules.JOB_WRAPPER, queue.name]
     limit = job.layout.seconds
-    return [*words, str(0 if queue.warns or limit is None else limit - job.site.warning(limit)), '"$run"']
+    warn_after = 0 if queue.warns or limit is None else limit - job.site.warning(limit)
+    return [*words, str(warn_after), str(job.site.most_requeues), '"$run"']
 
 
 def _python(job: JobScript) -> str:

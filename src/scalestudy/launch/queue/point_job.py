@@ -9,6 +9,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.file import Study
 from scalestudy.config.point import Point
 from scalestudy.launch.queue.site_profile import Site, memory_bytes, seconds
+from scalestudy.util import units
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import own_source
 
@@ -111,11 +112,19 @@ def gpu_request(site: Site, layout: JobLayout) -> str:
     return site.gpu_request.replace("{gpus}", str(count))
 
 
-def allocation(site: Site, layouts: Sequence[JobLayout]) -> str:
+def allocation(
+    site: Site, layouts: Sequence[JobLayout], requeues: int = 0, submissions: Sequence[int] = ()
+) -> str:
     """Describe how much of what jobs allocate their workers use: GPUs if all jobs have some, else cores.
 
-    If all jobs have a time limit, the maximum number of GPU-hours or core-hours is added; node-hours if the
-    site bills those.
+    If all jobs have a time limit, the maximum number of GPU-hours or core-hours is added, for a start of each
+    and for all starts; node-hours if the site bills those.
+
+    Args:
+        site: The site profile.
+        layouts: Layouts of the jobs.
+        requeues: How often a job may put itself back into the queue.
+        submissions: How often each job may still be submitted, now included; by default once.
     """
     gpus = all(layout.gpus_per_node for layout in layouts)
     unit, of_node = ("GPU", site.gpus_per_node) if gpus else ("core", site.cpus_per_node)
@@ -129,9 +138,29 @@ def allocation(site: Site, layouts: Sequence[JobLayout]) -> str:
     if len(limits) == len(layouts):
         if site.bill == "node":
             unit, taken = "node", [layout.nodes for layout in layouts]
-        hours = sum(count * limit / 3600 for count, limit in zip(taken, limits, strict=True))
-        text += f": at most {hours:.3g} {unit}-hours by their time limits"
+        hours = [count * limit / 3600 for count, limit in zip(taken, limits, strict=True)]
+        return f"{text}: {_most_hours(hours, unit, requeues, submissions)}"
     return f"{text}."
+
+
+def _most_hours(hours: Sequence[float], unit: str, requeues: int, submissions: Sequence[int]) -> str:
+    """Describe the hours of a start of each job, and those of all starts."""
+    submissions = submissions or [1] * len(hours)
+    one_start, resubmissions = units.cost(sum(hours), unit), max(submissions) - 1
+    again = [f"queue themselves again up to {_times(requeues)}"] * (requeues > 0)
+    again += [f"are submitted again up to {_times(resubmissions)}"] * (resubmissions > 0)
+    if not again:
+        return f"at most {one_start} by their time limits."
+    starts = [count * (1 + requeues) for count in submissions]
+    all_starts = units.cost(sum(each * count for each, count in zip(hours, starts, strict=True)), unit)
+    return (
+        f"at most {one_start} per start by their time limits. Jobs that are not done by then "
+        f"{' and '.join(again)}: at most {all_starts}, not counting preemptions and failed nodes."
+    )
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def shares_nodes(site: Site, layout: JobLayout) -> bool:
@@ -147,6 +176,8 @@ def memory_per_node(site: Site, layout: JobLayout) -> str | None:
     """
     if site.memory_per_node is None or site.whole_nodes:
         return site.memory_per_node
+    if memory_bytes(site.memory_per_node) == 0:
+        return "0"  # all memory of the node, of which a part is not asked for
     cores = layout.cpus_per_node / site.cpus_per_node
     gpus = layout.gpus_per_node / site.gpus_per_node if site.gpus_per_node else 0.0
     share = max(cores, gpus)

@@ -45,15 +45,18 @@ def next_submission(status: PointStatus, *, limit: int) -> Submission | None:
     """Plan the submission of a point; None if it is done, queued or running, or was submitted too often.
 
     An interrupted run (time limit, node failure, preemption, cancelled) with a checkpoint continues in its
-    own folder. Any other starts again in a new folder. A point is submitted again at most `limit` times.
+    own folder. Any other starts again in a new folder. A point is submitted again at most `limit` times; jobs
+    that were cancelled before they started do not count.
     """
     if not status.runnable:
         return None
     if status.job is None or status.run is None:
         return Submission()
-    if status.job.attempt > limit:
+    never_started = status.state == "cancelled" and not status.run.has_begun
+    attempt = status.job.attempt if never_started else status.job.attempt + 1
+    if attempt > limit + 1:
         return None
-    return Submission(status.job.attempt + 1, status.run if _resumable(status.run) else None)
+    return Submission(attempt, status.run if _resumable(status.run) else None)
 
 
 def next_submissions(
@@ -113,6 +116,7 @@ def submit(
     queue: Queue,
     site: Site,
     cluster: str = "",
+    after: str | None = None,
 ) -> str:
     """Submit a point with its prepared data to a queue, and return the id of its job.
 
@@ -126,6 +130,7 @@ def submit(
         queue: The queue.
         site: The site profile.
         cluster: The queue's name of the cluster.
+        after: Job that must succeed before this one starts.
 
     Raises:
         QueueUnreachable, QueueRefused, QueueAbsent: If the queue does not answer, refuses, or is missing.
@@ -151,7 +156,7 @@ def submit(
             # Written before submission: the job may begin before the queue answers, and reads this file.
             run.write_job(record)
             try:
-                job = queue.submit(script)
+                job = queue.submit(script, after)
             except QueueUnreachable:  # a busy queue may have accepted it all the same
                 known = _job_of(queue, mark)
                 if known is None:
@@ -241,8 +246,10 @@ class QueueLauncher:
         """Return the points of a study, expanded for the nodes of its site.
 
         Raises:
-            UserError: If the site profile is missing or invalid, or a point is impossible on the site.
+            UserError: If the site profile is missing or invalid, a point is impossible on the site, or
+                `options.after` names no job that can succeed.
         """
+        self._refuse_dependency(options.after)
         return expand_for(study, self._site(study, options))
 
     def refuse(self, points: Sequence[Point]) -> None:
@@ -269,10 +276,10 @@ class QueueLauncher:
         site, cluster = self._site(folder.study, options), self.queue.cluster_name()
         forget_answers(folder.path)
         if not (options.feeds and overview.open):
-            yield Note(allocation(site, [layout(point, site) for point in wanted]))
+            yield Note(self._allocation(site, wanted, submissions, options))
         for count, point in enumerate(wanted):
             try:
-                job = submit(folder, point, submissions[point.name], self.queue, site, cluster)
+                job = submit(folder, point, submissions[point.name], self.queue, site, cluster, options.after)
             except ScalestudyError as error:
                 words = error.words if isinstance(error, QueueRefused) else ""
                 if self.queue.full in words and options.feeds and (count or overview.open):
@@ -297,14 +304,14 @@ class QueueLauncher:
         yield from notes
         site = self._site(study, options)
         if submissions:
-            yield Note(allocation(site, [layout(points[name], site) for name in submissions]))
+            yield Note(self._allocation(site, [points[name] for name in submissions], submissions, options))
         first: list[str] | None = None
         prefix = f"#{self.queue.directive} "
         for name, submission in submissions.items():
             run = _expected_run(target.absolute() / "points" / name, submission)
             script = next(script_paths(target, name))
             text = job_script(points[name], script, run, site, self.queue, "0" * 16).rstrip("\n")
-            command = shlex.join([*self.queue.submits, str(script)])
+            command = shlex.join(self.queue.submission(script, options.after))
             lines = text.replace(name, "POINT").splitlines()
             asked = [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
             if first is None:
@@ -314,6 +321,31 @@ class QueueLauncher:
             else:
                 yield f"{command}  # {_difference(first, asked)}"
         yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}"
+
+    def _refuse_dependency(self, job: str | None) -> None:
+        """Refuse to start after a job that cannot succeed any more, or that the queue does not know."""
+        if job is None:
+            return
+        if not self.queue.job_form.fullmatch(job):
+            raise UserError(
+                f"the id of one job of {self.title} after --after", repr(job), "Name it as the queue does."
+            )
+        view = self.queue.ask([job])[job]
+        if view.live or view.state == "COMPLETED":
+            return
+        seen = "which it does not know" if view.state == UNKNOWN else f"which has ended as {view.state}"
+        raise UserError(
+            f"--after with a job of {self.title} that waits, runs or has succeeded",
+            f"{job}, {seen}",
+            "Correct the id, or leave --after out.",
+        )
+
+    def _allocation(
+        self, site: Site, points: Sequence[Point], submissions: Mapping[str, Submission], options: Options
+    ) -> str:
+        left = [options.resubmissions + 2 - submissions[point.name].attempt for point in points]
+        requeues = site.most_requeues if self.queue.requeues else 0
+        return allocation(site, [layout(point, site) for point in points], requeues, left)
 
     def _site(self, study: Study, options: Options) -> Site:
         try:

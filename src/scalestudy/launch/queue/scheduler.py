@@ -222,11 +222,19 @@ class Queue(ABC):
         """Return the queue's name of the cluster that this machine talks to; "" if unknown."""
         return ""
 
-    def submit(self, script: Path) -> str:
-        """Submit a script and return the id of the job."""
-        program, *arguments = self.submits
+    @abstractmethod
+    def after(self, job: str) -> list[str]:
+        """Return the options of a submission that starts once this job has succeeded."""
+
+    def submission(self, script: Path, after: str | None = None) -> list[str]:
+        """Return the command that submits a script, to start after a job if one is named."""
+        return [*self.submits, *(self.after(after) if after else ()), str(script)]
+
+    def submit(self, script: Path, after: str | None = None) -> str:
+        """Submit a script, to start after a job if one is named, and return the id of the new job."""
+        program, *arguments = self.submission(script, after)
         try:
-            printed = self.call(program, *arguments, str(script))
+            printed = self.call(program, *arguments)
         except QueueRefused as refused:
             action = self.advice(refused.words)
             raise QueueRefused(self.title, program, refused.words, action) from None

@@ -19,8 +19,8 @@ from scalestudy.util.errors import UserError
 
 LONGEST = 10_000 * 24 * 3600
 """Longest time limit in seconds; more is taken for a mistake."""
-LEAD = 120
-"""Seconds before its time limit at which a job stops at a checkpoint."""
+NO_REQUEUE = {"--no-requeue", "-r n"}
+"""Directives, of Slurm and PBS, by which a site forbids that its jobs are put back into the queue."""
 TIME_FORM = (
     'a time above 0, of at most 10000 days, as Slurm writes it: "1:30:00", "90" (minutes), "2-12" '
     '(days-hours), "infinite"'
@@ -148,7 +148,7 @@ class Site(StrictModel):
     `bill` is "node", since whole nodes are charged anyway. The report names the runs that shared a node."""
     memory_per_node: Annotated[str, _readable(memory_bytes)] | None = Field(default=None, examples=["180G"])
     """Memory of a node that jobs may use. By default, the site's. A job that shares its nodes asks for the
-    same part of it as of the cores or GPUs."""
+    same part of it as of the cores or GPUs. With "0" every job gets all memory of its nodes (Slurm only)."""
     tasks_per_node: Count | None = Field(default=None, examples=[2])
     """Maximum number of workers on a node. By default, one for each GPU, or as many as there are cores
     for."""
@@ -160,9 +160,18 @@ class Site(StrictModel):
     time_limit: TimeLimit = "01:00:00"
     """Time limit of a job, as Slurm writes it: "1:30:00", "90" (minutes), "2-12" (days-hours), "2-12:30:00",
     or "infinite"."""
+    requeues: Annotated[int, Field(ge=0, le=1000)] = 10
+    """How often a job that has reached its time limit may put itself back into the queue, each time for one
+    more time limit. With 0 it is never put back, not even after a preemption, as some centres demand;
+    `submit` continues it. (PBS: only 0 matters, since jobs cannot put themselves back.)"""
+    signal_lead: Annotated[int, Field(ge=10, le=7200)] = 120
+    """Seconds before the time limit at which a job begins to write a checkpoint and ends. Raise it if
+    checkpoints are large."""
     modules: tuple[Line, ...] = Field(default=(), examples=[["GCC/12", "Python/3.11"]])
-    """Modules to load, in this order, after all others are unloaded. Do not name CUDA, cuDNN or NCCL: the
-    environment's packages hold them."""
+    """Modules to load, in this order. Do not name CUDA, cuDNN or NCCL: the environment's packages hold
+    them."""
+    module_purge: bool | None = Field(default=None, examples=[True])
+    """Whether to unload all modules first. By default, if `modules` names any."""
     scratch: str | None = Field(default=None, examples=["$TMPDIR"])
     """Folder for temporary files on a fast local disk."""
     launcher: str = "srun"
@@ -237,7 +246,17 @@ class Site(StrictModel):
 
     def warning(self, limit: int) -> int:
         """Return how many seconds before its time limit (in seconds) a job is asked to stop."""
-        return min(LEAD, limit // 2)
+        return min(self.signal_lead, limit // 2)
+
+    @property
+    def most_requeues(self) -> int:
+        """How often a job may put itself back into the queue; 0 if a directive forbids it."""
+        return 0 if NO_REQUEUE & set(self.directives) else self.requeues
+
+    @property
+    def purges_modules(self) -> bool:
+        """Whether jobs unload all modules first."""
+        return bool(self.modules) if self.module_purge is None else self.module_purge
 
     def machine(self) -> Machine:
         """Return the description of its nodes."""

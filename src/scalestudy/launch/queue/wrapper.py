@@ -1,4 +1,4 @@
-"""Run a job: `python -m scalestudy.launch.queue.wrapper QUEUE WARN_AFTER RUN COMMAND…`.
+"""Run a job: `python -m scalestudy.launch.queue.wrapper QUEUE WARN_AFTER REQUEUES RUN COMMAND…`.
 
 It runs on the first node, outside of any container, and replaces the job's shell. It claims the run folder
 for its job, runs the command that starts all ranks, passes on the queue's request to stop at a checkpoint,
@@ -27,8 +27,6 @@ from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError
 
 POLL = 0.2
-REQUEUES = 10
-"""How often a job may queue itself again, each time for one more time limit."""
 HANG_EVERY = 10.0
 """Seconds between two checks of the heartbeats of all ranks, on a file system that all nodes share."""
 GRACE = 10.0
@@ -37,8 +35,8 @@ GRACE = 10.0
 
 def main(arguments: list[str]) -> int:
     """Run the ranks of a job and return the job's exit code."""
-    name, warn_after, folder, *command = arguments
-    wrapper = Wrapper(LAUNCHERS.get(name).queue, Path(folder))
+    name, warn_after, requeues, folder, *command = arguments
+    wrapper = Wrapper(LAUNCHERS.get(name).queue, Path(folder), int(requeues))
     return wrapper.work(command, int(warn_after))
 
 
@@ -48,10 +46,13 @@ class Wrapper:
     Args:
         queue: Queue of the job.
         folder: Folder of the run.
+        requeues: How often the job may queue itself again, each time for one more time limit; 0 for never,
+            not even after a preemption.
     """
 
-    def __init__(self, queue: Queue, folder: Path) -> None:
+    def __init__(self, queue: Queue, folder: Path, requeues: int) -> None:
         self._queue, self._folder = queue, folder
+        self._most = requeues if queue.requeues else 0
         self._submission = os.environ.get("SCALESTUDY_SUBMISSION", "")
         self._run = RunFolder(folder, self._submission)
         self._own = f"{self._submission} {queue.own_job()}\n"
@@ -191,14 +192,14 @@ class Wrapper:
 
         A preemption does not count towards the limit.
         """
-        if self._terminated and self._queue.requeues and self._queue.requeue():
+        if self._terminated and self._most and self._queue.requeue():
             _say(f"{words}; queued again")
             return True
         count = self._run.requeues().partition(" ")[0]
         number = int(count) + 1 if count.isdigit() else 1
-        if self._queue.requeues and number <= REQUEUES:
-            (self._folder / "requeues").write_text(f"{number} of {REQUEUES}\n")
-            _say(f"{words}; queued again ({number} of {REQUEUES})")
+        if number <= self._most:
+            (self._folder / "requeues").write_text(f"{number} of {self._most}\n")
+            _say(f"{words}; queued again ({number} of {self._most})")
             if self._queue.requeue():
                 return True
         _say(f"{words}; submit the study again to continue from it")
