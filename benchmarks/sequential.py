@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import log2
+from math import ceil, log2
 from typing import NamedTuple
 
 import numpy as np
@@ -20,20 +20,22 @@ import numpy as np
 from scalestudy.analysis.decision import Criteria, Decision, decide
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.next_runs import Batch, Known, Limits, next_runs
-from scalestudy.analysis.runs import Key, Run, group_runs, key_of
+from scalestudy.analysis.planned_training import PlannedTraining
+from scalestudy.analysis.price import Bill
+from scalestudy.analysis.runs import Key, Planned, Run, group_runs, key_of
 from scalestudy.analysis.study_table import rows_of
 from scalestudy.config.file import QualityMargin
-from scalestudy.store.records import Outcome, Timing
+from scalestudy.store.records import NodeUse, Outcome, Timing
 
 WORKERS, STRATEGIES = (1, 2, 4, 8, 14), ("native", "horovod")
 TARGET, ZONE, MARGIN = 0.7, 0.05, 0.02
 PROBE = 0.03
 """Share of a training's steps that a timing run computes."""
-SAMPLES = 1000
+SAMPLES, EPOCHS = 1000, 10
 OUTCOME = Outcome.model_construct(
     engine="tensorflow",
     samples_processed=SAMPLES,
-    epochs=10,
+    epochs=EPOCHS,
     metric="accuracy",
     better="higher",
     bounded=True,
@@ -54,6 +56,10 @@ class Condition:
         alike: Correlation of qualities of one seed.
         collapse: Chance that a training on more than four workers collapses.
         same_updates: Whether strategies prove equal updates.
+        per_node: Workers of a node, which is billed whole; 0 if workers are billed.
+        failing: Chance that a training on more than one worker ends in an error.
+        lossless: Whether no number of workers loses quality, so that passing over a fast row is chance.
+        longer: How many times as long the planned training is.
     """
 
     noise: float = 0.02
@@ -63,6 +69,10 @@ class Condition:
     alike: float = 0.0
     collapse: float = 0.0
     same_updates: bool = True
+    per_node: int = 0
+    failing: float = 0.0
+    lossless: bool = False
+    longer: int = 1
 
 
 CONDITIONS = {
@@ -74,6 +84,10 @@ CONDITIONS = {
     "seeds alike": Condition(alike=0.8),
     "collapsing seeds": Condition(collapse=0.3),
     "other updates": Condition(same_updates=False),
+    "nodes billed": Condition(per_node=4),
+    "failing trainings": Condition(failing=0.3),
+    "no loss": Condition(lossless=True),
+    "planned 20 times as long": Condition(longer=20),
 }
 
 
@@ -107,32 +121,49 @@ class Truth:
             ]
             for n in WORKERS
         }
+        if condition.lossless:
+            loss = dict.fromkeys(WORKERS, 0.0)
         return cls(kind, spread, float(start), steps, loss, condition)
 
+    def units(self, key: Key) -> float:
+        """Units that are billed: workers, or nodes."""
+        per_node = self.condition.per_node
+        return float(ceil(key.workers / per_node)) if per_node else float(key.workers)
+
     def seconds(self, key: Key) -> float:
-        """Time of a training."""
+        """Time of the planned training."""
+        return self.start + self.condition.longer * self.steps[key]
+
+    def measured(self, key: Key) -> float:
+        """Time of a training of the study."""
         return self.start + self.steps[key]
 
     @property
     def one(self) -> float:
         """Cost of the cheapest one-worker training, the unit of all costs."""
-        return min(self.seconds(key) for key in self.steps if key.workers == 1)
+        return min(self.measured(key) for key in self.steps if key.workers == 1)
 
     def efficiency(self, key: Key) -> float:
-        """Cost efficiency."""
-        return self.one / (key.workers * self.seconds(key))
+        """Cost efficiency: against the fastest row of those that are billed least."""
+        least = min(map(self.units, self.steps))
+        cheapest = [row for row in self.steps if self.units(row) == least and not self.loses(row)]
+        return least * min(map(self.seconds, cheapest)) / (self.units(key) * self.seconds(key))
+
+    def loses(self, key: Key) -> bool:
+        """Whether a row certainly learns worse."""
+        falls = self.condition.collapse > 0 and key.workers > 4
+        return falls or self.loss[key.workers] >= 1.25 * MARGIN
 
     @property
     def grid(self) -> float:
         """Cost of one seed of every row."""
-        return sum(key.workers * self.seconds(key) for key in self.steps)
+        return sum(self.units(key) * self.measured(key) for key in self.steps)
 
     def is_bad(self, key: Key) -> bool:
         """Whether choosing a row is wrong: it costs too much, or learns worse."""
-        if key.workers == 1:
+        if key.workers == 1 and not self.condition.per_node:
             return False
-        falls = self.condition.collapse > 0 and key.workers > 4
-        return self.loss[key.workers] >= 1.25 * MARGIN or self.efficiency(key) < TARGET - ZONE or falls
+        return self.loses(key) or self.efficiency(key) < TARGET - ZONE
 
     def is_good(self, key: Key) -> bool:
         """Whether passing over a row that is faster is wrong."""
@@ -145,7 +176,8 @@ class Truth:
         """Whether a choice is not bad, and within 5 % of the time of every good row."""
         if key is None or self.is_bad(key):
             return False
-        return self.seconds(key) <= 1.05 * min(self.seconds(row) for row in self.steps if self.is_good(row))
+        good = [self.seconds(row) for row in self.steps if self.is_good(row)]
+        return self.seconds(key) <= 1.05 * min(good)
 
 
 @dataclass
@@ -158,6 +190,7 @@ class Machine:
     spent: float = 0.0
     hour: float = 0.0
     seeds: dict[int, float] = field(default_factory=dict)
+    failed: dict[Key, set[int]] = field(default_factory=dict)
 
     def next_hour(self) -> None:
         """Begin a block of runs."""
@@ -172,27 +205,31 @@ class Machine:
         """Take a timing run."""
         truth = self.truth
         steps = truth.steps[key] * self._factor()
-        self.spent += key.workers * (truth.start + PROBE * steps)
+        self.spent += truth.units(key) * (truth.start + PROBE * steps)
         own = 0.0 if truth.condition.same_updates else 0.01 * (key.strategy == "horovod")
-        timing = Timing.model_construct(warm_up_steps=8, steps=8, losses=[1.0, 0.9 + own, 0.8 + own])
-        self._add(key, number, truth.start + steps, None, timing)
+        timing = Timing.model_construct(
+            warm_up_steps=8, steps=8, losses=[1.0, 0.9 + own, 0.8 + own], evaluations=[]
+        )
+        self._add(key, number, steps, None, timing)
 
     def train(self, key: Key, number: int) -> None:
         """Take a training."""
         truth, condition = self.truth, self.truth.condition
-        seconds = truth.start + truth.steps[key] * self._factor()
-        self.spent += key.workers * seconds
+        steps = truth.steps[key] * self._factor()
+        self.spent += truth.units(key) * (truth.start + steps)
+        if key.workers > 1 and self.generator.random() < condition.failing:
+            self.failed.setdefault(key, set()).add(number)
+            return
         spread = truth.spread * (1 + condition.widening * log2(key.workers))
         common = self.seeds.setdefault(number, float(self.generator.normal()))
         chance = condition.alike**0.5 * common + (1 - condition.alike) ** 0.5 * self.generator.normal()
         quality = 0.9 - truth.loss[key.workers] + spread * chance
         if key.workers > 4 and self.generator.random() < condition.collapse:
             quality = 0.2
-        self._add(key, number, seconds, quality, None)
+        self._add(key, number, steps, quality, None)
 
-    def _add(
-        self, key: Key, number: int, seconds: float, quality: float | None, timing: Timing | None
-    ) -> None:
+    def _add(self, key: Key, number: int, steps: float, quality: float | None, timing: Timing | None) -> None:
+        seconds = self.truth.start + steps
         shared = "mirrored" if key.strategy == "native" else "horovod"
         own = {
             "name": f"{key.strategy}-{key.workers}-{number}",
@@ -205,7 +242,12 @@ class Machine:
             "wall_seconds": seconds,
             "quality": quality,
             "timing": timing,
+            "phases": {"start-up": self.truth.start, "steps": steps},
+            "nodes": [NodeUse(rank=number) for number in range(int(self.truth.units(key)))],
         }
+        if timing is not None:
+            updates = {"training_updates": 1000, "training_epochs": EPOCHS, "seconds": 8 * steps / 1000}
+            own["timing"] = timing.model_copy(update=updates)
         self.runs.append(Run(OUTCOME.model_copy(update=own)))
 
 
@@ -226,10 +268,12 @@ def known_of(machine: Machine, rows: Sequence[Key], measures: Measures) -> Known
     for run in machine.runs:
         key = key_of(run.result.strategy, run.result.workers, {})
         numbers[run.is_timing].setdefault(key, set()).add(run.result.seed or 0)
+    for key, failed in machine.failed.items():
+        numbers[False].setdefault(key, set()).update(failed)
     return Known(
         rows,
         measures,
-        {key: float(key.workers) for key in rows},
+        {key: machine.truth.units(key) for key in rows},
         numbers[True],
         numbers[False],
         machine.spent,
@@ -239,18 +283,32 @@ def known_of(machine: Machine, rows: Sequence[Key], measures: Measures) -> Known
     )
 
 
-def decided(runs: Sequence[Run]) -> Decision:
+def planned(truth: Truth) -> PlannedTraining:
+    """The training that the decision is for."""
+    longer = truth.condition.longer
+    return PlannedTraining(EPOCHS * longer) if longer > 1 else PlannedTraining()
+
+
+def decided(machine: Machine) -> Decision:
     """The decision of the report."""
-    measures = measure(group_runs(runs))
+    truth = machine.truth
+    measures = measure(group_runs(machine.runs), planned(truth))
     margin = QualityMargin(MARGIN)
-    return decide(rows_of(measures, margin), measures, Criteria(TARGET, "worker", margin))
+    bill: Bill = "node" if truth.condition.per_node else "worker"
+    ended = [
+        Planned(f"{key.label}-{number}", key.strategy, key.workers, number, "failed")
+        for key, numbers in machine.failed.items()
+        for number in numbers
+    ]
+    criteria = Criteria(TARGET, bill, margin, planned=planned(truth))
+    return decide(rows_of(measures, margin), measures, criteria, planned=ended)
 
 
 def until_decided(truth: Truth, generator: np.random.Generator, limits: Limits | None = None) -> Outcomes:
     """Run a study by the policy."""
     machine, rows = Machine(truth, generator), list(truth.steps)
     while True:
-        known = known_of(machine, rows, measure(group_runs(machine.runs)))
+        known = known_of(machine, rows, measure(group_runs(machine.runs), planned(truth)))
         step = next_runs(known, limits)
         if not isinstance(step, Batch):
             break
@@ -260,7 +318,7 @@ def until_decided(truth: Truth, generator: np.random.Generator, limits: Limits |
             if place == 0 or number != order[place - 1][1]:
                 machine.next_hour()
             take(key, number)
-    decision = decided(machine.runs)
+    decision = decided(machine)
     return Outcomes(truth, decision.choice, decision.provisional, machine.spent, decision, step.why)
 
 
@@ -271,7 +329,7 @@ def grid(truth: Truth, generator: np.random.Generator, seeds: int) -> Outcomes:
         machine.next_hour()
         for key in truth.steps:
             machine.train(key, seed)
-    decision = decided(machine.runs)
+    decision = decided(machine)
     return Outcomes(truth, decision.choice, decision.provisional, machine.spent, decision, "")
 
 

@@ -154,7 +154,7 @@ def _option(text: str) -> str:
 def study_file() -> str:
     """Every key of a study file, section by section."""
     from scalestudy.config.file import Study
-    from scalestudy.config.keys import SECTIONS, SWEEP_KEYS, SweptValue
+    from scalestudy.config.keys import ALL_SECTIONS, SWEEP_KEYS, SweptValue
 
     top = Study.model_json_schema()
     lines = ["## Top of the file { #top }", ""]
@@ -170,7 +170,7 @@ def study_file() -> str:
             wanted = "a list, each " + _wanted(schema)
             lines += _key("sweep", name, {"wanted": wanted, **_said(inside[name])}, required=False)
     assert set(SWEEP_KEYS) == {*inside} - {"other"}
-    for section, model in SECTIONS.items():
+    for section, model in ALL_SECTIONS.items():
         lines += [f"## [{section}] {{ #{section} }}", "", prose(_doc(model)), ""]
         lines += _keys(section, model)
     return "\n".join(lines)

@@ -7,6 +7,7 @@ import synthetic
 from imported_runs import imported_run
 from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.runs import Planned, key_of
 from scalestudy.config.file import QualityMargin
 from scalestudy.store.records import Allocation
@@ -111,12 +112,29 @@ def test_swept_values_are_compared_with_the_best_one_worker_row_of_the_whole_stu
     assert (found.kind, chosen(found), found.choice.swept) == ("stay", ("native", 1), large)
 
 
-def test_start_up_is_paid_for_and_long_trainings_are_told_apart():
-    found = decide(series("native", NATIVE, samples=1000))
+def test_start_up_is_paid_for_by_the_planned_training():
+    runs = series("native", NATIVE, samples=1000)
+    found = decide(runs)
     assert found.price.basis == "wall"
     assert chosen(found) == ("native", 2)
-    assert found.lasting == key_of("native", 4, {})
-    assert decide(series("native", NATIVE)).lasting is None
+    longer = decide(runs, planned=PlannedTraining(epochs=10_000))
+    assert chosen(longer) == ("native", 4)
+    assert longer.price.duration > 100 * found.price.duration
+
+
+def test_a_much_faster_row_about_the_target_is_a_matter_of_preference():
+    """Sixteen workers keep .67 and are 3.3 times as fast as four, which keep .81."""
+    runs = [
+        timed("native", n, seconds * (1 + 0.001 * seed), seed=seed, throughput=1e6 / seconds)
+        for n, seconds in {1: 36000, 4: 11111, 16: 3358}.items()
+        for seed in range(3)
+    ]
+    findings = analyse("made", runs)
+    assert chosen(findings.advice.decision) == ("native", 4)
+    (sentence,) = [text for text in findings.advice.sentences if "16 workers" in text]
+    assert "about the target 0.7" in sentence
+    assert "3.3 times as fast" in sentence
+    assert "efficiency = 0.65" in sentence
 
 
 def timed(strategy, workers, seconds, *, per_node=1, quality=0.95, seed=0, **options):

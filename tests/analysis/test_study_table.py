@@ -73,7 +73,7 @@ def test_the_table_of_runs_has_a_row_a_run():
 def test_phases_are_means_and_add_up_to_the_wall_time():
     runs = synthetic.seeded((2,), ("horovod",))
     phases = phase_seconds(runs)
-    assert list(phases)[:3] == ["start-up", "compile", "training"]
+    assert list(phases)[:3] == ["start-up", "compile", "steps"]
     assert sum(phases.values()) == pytest.approx(sum(run.result.wall_seconds for run in runs) / 3)
     short = [synthetic.Run(run.result.model_copy(update={"phases": {"training": 1.0}})) for run in runs]
     assert phase_seconds(short)["other"] > 0

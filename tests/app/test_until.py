@@ -12,8 +12,8 @@ from recording_listener import RecordingListener
 from scalestudy.analysis.next_runs import MOST_BLOCKS, MOST_DISTURBED, Limits
 from scalestudy.app.result import StudyResult
 from scalestudy.app.run_study import Interrupted
-from scalestudy.app.survey import Request, request_of
-from scalestudy.app.until import dry_run_until_decided, run_until_decided
+from scalestudy.app.survey import Request, request_of, survey
+from scalestudy.app.until import Sweep, dry_run_until, run_until
 from scalestudy.engines.tensorflow import installation
 from scalestudy.launch import local as run
 from scalestudy.launch.environments import refuse_missing_software
@@ -45,7 +45,7 @@ def rows_run(launcher) -> Counter:
 
 def decided(request: Request, limits: Limits | None = None, **more: Any) -> StudyResult:
     """Run a study until it is decided, without its report, which takes seconds."""
-    return run_until_decided(request, limits or Limits(), report=False, **more)
+    return run_until(request, limits or Limits(), report=False, **more)
 
 
 @pytest.fixture
@@ -191,14 +191,14 @@ def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(reques
 
 
 def test_a_dry_run_names_the_next_runs_and_writes_nothing(request_, launcher):
-    texts = list(dry_run_until_decided(request_, Limits()))
+    texts = list(dry_run_until(request_, Limits()))
     assert {text.strip() for text in texts} >= {"native-w1-s0-timing", "horovod-w2-s0-timing"}
     assert not request_.target.exists()
     launcher.interrupt = "native-w1-s0"
     with pytest.raises(Interrupted):
         decided(request_)
     before = StudyFolder.open(request_.target).points()
-    expected = list(dry_run_until_decided(request_, Limits(7200)))[-1]
+    expected = list(dry_run_until(request_, Limits(7200)))[-1]
     assert "saves" in expected and "at most 2.00 worker-hours" in expected
     assert StudyFolder.open(request_.target).points() == before
 
@@ -228,6 +228,68 @@ def test_rows_whose_library_is_not_installed_are_left_out(request_, launcher, mo
     monkeypatch.setattr(installation, "library_file", lambda: None)
     assert decided(request_).advice.decision.choice.strategy == "native"
     assert {point.strategy for point in launcher.points} == {"native"}
+
+
+def test_until_timed_nothing_is_trained_and_times_of_the_plan_are_answered(request_, launcher, listener):
+    result = run_until(request_, Limits(), "timed", report=False, listener=listener)
+    assert all(point.timing for point in launcher.points)
+    assert listener.notes[-1].startswith("Timed: ")
+    decision = result.advice.decision
+    assert decision.choice.workers == 2  # by speed alone
+    assert "quality-unknown" in decision.provisional
+
+
+def test_between_timing_and_training_the_fastest_row_is_named(request_, launcher):
+    result = run_until(request_, Limits(), "timed", report=False)
+    assert result.advice.headline.startswith("By speed alone")
+    assert result.advice.decision.kind == "ask"
+
+
+def test_trainings_of_the_reference_that_always_fail_end_the_study_and_count_as_spent(
+    request_, launcher, listener
+):
+    launcher.fail = {f"{strategy}-w1-s{seed}" for strategy in ("native", "horovod") for seed in range(40)}
+    decided(request_, listener=listener)
+    counts = rows_run(launcher)
+    assert counts["native", 1, "trained"] <= 3
+    assert listener.notes[-1].startswith("Not decided")
+
+
+def test_a_candidate_that_fails_after_its_first_success_is_given_up(request_, launcher, listener):
+    launcher.quality = lambda point: 0.75 + 0.004 * (-1) ** point.seed - 0.012 * (point.workers == 2)
+    launcher.fail = {f"native-w2-s{seed}" for seed in range(1, 40)}
+    decided(request_, Limits(1e6), listener=listener)
+    assert rows_run(launcher)["native", 2, "trained"] <= 4
+    assert listener.notes[-1].startswith("Not decided")
+
+
+def test_failed_trainings_are_part_of_the_budget(request_, launcher):
+    launcher.fail = {f"native-w2-s{seed}" for seed in range(40)}
+    sweep = Sweep.of(survey(request_))
+    decided(request_)
+    known = sweep.known(survey(request_))
+    trained = [point for point in launcher.points if not point.timing]
+    failed = [point for point in trained if point.name in launcher.fail]
+    assert failed
+    of_trainings = sum(point.workers * launcher.wall(point) for point in trained)
+    assert known.spent >= of_trainings
+
+
+def test_a_training_that_cannot_be_paid_leaves_a_study_undecided(request_, launcher, listener):
+    """Timing all rows twice costs some 1080 worker-seconds here, and nothing is left to train."""
+    launcher.wall = lambda point: 100.0
+    decided(request_, Limits(700), listener=listener)
+    assert not [point for point in launcher.points if not point.timing]
+    assert listener.notes[-1].startswith("Not decided")
+
+
+def test_the_efficiency_of_the_plan_is_that_of_policy_and_report(request_, launcher):
+    file = request_.base / "strict.toml"
+    file.write_text(TEXT + "[plan]\nefficiency = 0.95\n")
+    result = decided(request_of(file))
+    assert result.advice.decision.choice.workers == 1
+    assert result.advice.decision.target == 0.95
+    assert Sweep.of(survey(request_of(file))).known(survey(request_of(file))).target == 0.95
 
 
 @pytest.mark.engine

@@ -121,3 +121,22 @@ def test_a_file_that_cannot_be_written_ends_with_2(call, done: Path, tmp_path: P
     code, _, errors = call("proposal", done, "--panel", "csc", "--out", tmp_path / "no" / "page.md")
     assert code == 2
     assert "a file that can be written" in errors
+
+
+def test_the_planned_training_is_that_of_the_options_or_of_the_study_file(call, measured):
+    def seconds(*options):
+        code, text, _ = call("advise", measured, "--format", "json", *options)
+        assert code == 0
+        return json.loads(text)["best"]["seconds"]["value"]
+
+    short, long, longer = (seconds(*options) for options in ((), ("--epochs", "600"), ("--epochs", "1200")))
+    assert short < long < longer
+    more = seconds("--epochs", "600", "--samples", "1000000")
+    assert more > 10 * long
+
+
+def test_lengths_are_planned_for_runs_that_recorded_their_epochs_only(call, tmp_path):
+    (tmp_path / "times.csv").write_text("workers,seconds\n1,100\n2,60\n")
+    code, _, errors = call("report", "--from", tmp_path / "times.csv", "--epochs", "10")
+    assert code == 2
+    assert "--epochs" in errors

@@ -21,6 +21,7 @@ class Epoch(NamedTuple):
     evaluation_seconds: float = 0.0
     loss: float = 0.1
     epoch: int = 1
+    resumed: bool = False
 
 
 @cache

@@ -73,7 +73,7 @@ def run(
     phases = {
         "start-up": 6.0 + 0.3 * workers,
         "compile": 9.0,
-        "training": 0.95 * seconds,
+        "steps": 0.95 * seconds,
         "input": 0.05 * seconds,
         "evaluation": 0.05 * seconds,
         "saving": 0.4,

@@ -10,6 +10,7 @@ from scalestudy.analysis.quality import Verdict, format_signed
 from scalestudy.analysis.runs import Key, Planned, Run, metric_label
 from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.study_table import Row
+from scalestudy.analysis.switching import Switch
 from scalestudy.config.objectives import warning_of
 from scalestudy.store.state import State
 from scalestudy.util import units
@@ -43,6 +44,7 @@ def advise(
     measures: Measures,
     planned: Sequence[Planned] = (),
     rate_rule: str = "",
+    switch: Switch | None = None,
 ) -> Advice:
     """Put a decision into words.
 
@@ -52,6 +54,7 @@ def advise(
         measures: Measures of all runs of the study.
         planned: All points of the study.
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
+        switch: The length of training from which the decision is another one.
     """
     questions = tuple(_open_questions(rows, planned, decision))
     choice = next((row for row in rows if row.key == decision.choice), None)
@@ -61,8 +64,9 @@ def advise(
     verdict = decision.verdicts[choice.key]
     sentences = [
         _quality(choice, verdict),
+        _length_of_quality(choice, decision, measures),
         *(_passed_over(row, decision) for row in decision.passed_over[:MOST_PASSED_OVER]),
-        _lasting(decision),
+        _switching(switch),
         *general,
     ]
     return Advice(
@@ -91,10 +95,10 @@ def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
         return f"Only {choice.workers} {noun} tried. Sweep larger numbers to see what they gain."
     details = f", {choice.key.details}" if choice.key.swept else ""
     if decision.kind == "stay":
-        text = (
-            f"stay with {choice.workers} {noun} ({choice.strategy}{details}): nothing faster keeps a cost"
-            f" efficiency of {decision.target:g} without losing quality"
-        )
+        why = f"nothing faster keeps a cost efficiency of {decision.target:g} without losing quality"
+        if "faster-may-learn" in decision.provisional:
+            why = "faster rows are worth their cost, but are not shown to learn as well"
+        text = f"stay with {choice.workers} {noun} ({choice.strategy}{details}): {why}"
     else:
         text = f"ask for {choice.workers} {noun} with {choice.strategy}{details}"
         if decision.rivals:
@@ -128,7 +132,8 @@ def _cost(decision: Decision) -> str:
         return f"It is {_number(price.speedup)} times as fast as {reference.label}, at a {efficiency}."
     first = decision.prices[reference]
     of = "from start to result" if price.basis == "wall" else "(without start-up and evaluation)"
-    took = f"One training takes {units.duration(price.duration)} {of} and costs {_billed(price, first)}"
+    which = _planned_training(decision) or "One training"
+    took = f"{which} takes {units.duration(price.duration)} {of} and costs {_billed(price, first)}"
     if price.key == reference:
         return f"{took}."
     other = f"{reference.label} ({units.duration(first.duration)}, {_billed(first, price)})"
@@ -136,6 +141,30 @@ def _cost(decision: Decision) -> str:
         f"{_number(price.speedup)} times as fast at {1 / (price.efficiency.value or 1):.2f} times the cost"
     )
     return f"{took}. Compared with {other} it is {times}: a {efficiency}."
+
+
+def _planned_training(decision: Decision) -> str:
+    """The planned training as the subject of a sentence; "" if it is as long as the measured ones."""
+    planned, lengths = decision.criteria.planned, []
+    if planned.epochs is not None:
+        lengths.append(f"{planned.epochs:,} epochs")
+    if planned.samples is not None:
+        lengths.append(f"{planned.samples:,} samples")
+    return f"The planned training ({' of '.join(lengths)})" if lengths else ""
+
+
+def _length_of_quality(choice: Row, decision: Decision, measures: Measures) -> str:
+    """At which length the quality was measured, if another one is planned."""
+    planned = decision.criteria.planned
+    measured = {(run.result.epochs, run.result.training_samples) for run in measures.trained[choice.key]}
+    if planned.as_measured or choice.quality.value is None or len(measured) != 1:
+        return ""
+    epochs, samples = measured.pop()
+    if planned.epochs is not None and planned.epochs != epochs:
+        return f"Its quality was measured at {epochs} epochs; {planned.epochs:,} are planned."
+    if planned.samples is not None and planned.samples != samples:
+        return f"Its quality was measured with {samples:,} samples; {planned.samples:,} are planned."
+    return ""
 
 
 def _billed(price: Price, beside: Price) -> str:
@@ -176,8 +205,8 @@ def _passed_over(row: PassedOver, decision: Decision) -> str:
         # With enough digits to show that it is below the target.
         texts = (f"{value:.{digits}f}" for digits in (2, 3, 4))
         why = f"cost efficiency {next((text for text in texts if float(text) < decision.target), value)}"
-        if decision.is_about_target(price.efficiency):
-            why += f", about the target {decision.target:g}"
+        if decision.is_about_target(price.efficiency) or value >= decision.target - decision.criteria.zone:
+            why += f", about the target {decision.target:g}{_preference(price, decision)}"
     elif row.why == "uncertain":
         why = f"too uncertain, {_number(price.speedup)} times as fast"
     elif row.why == "samples":
@@ -192,6 +221,8 @@ def _passed_over(row: PassedOver, decision: Decision) -> str:
         why = f"its quality is {verdict.sentence}"
     elif row.why == "fewer-worse":
         why = "fewer workers seem to learn worse already"
+    elif row.why == "not-shown" and verdict.given_up:
+        why = f"not shown to be as good, and more seeds would hardly show it: {verdict.sentence}"
     elif row.why == "not-shown":
         why = f"whether it learns as well is open: {verdict.sentence}"
     else:
@@ -200,12 +231,29 @@ def _passed_over(row: PassedOver, decision: Decision) -> str:
     return f"Faster but not chosen: {row.key.label} ({why})."
 
 
-def _lasting(decision: Decision) -> str:
-    if decision.lasting is None:
+def _switching(switch: Switch | None) -> str:
+    if switch is None:
         return ""
     return (
-        "These trainings are short, so start-up, compilation and evaluation decide. For long trainings, where"
-        f" they hardly count, the same rule chooses {decision.lasting.label}."
+        f"For trainings of {switch.epochs:,} epochs ({units.duration(switch.seconds)}) or more, in which"
+        f" start-up and compilation weigh less: {switch.choice.label}. A section [plan] in the study file, or"
+        " --epochs, says which training is meant."
+    )
+
+
+MUCH_FASTER = 1.5
+"""A row about the target that is as many times as fast as the choice is a matter of preference."""
+
+
+def _preference(price: Price, decision: Decision) -> str:
+    """How to prefer a much faster row about the target; "" if it is hardly faster than the choice."""
+    chosen = decision.price
+    if chosen is None or chosen.duration < MUCH_FASTER * price.duration:
+        return ""
+    lower = max(0.05, decision.target - decision.criteria.zone)
+    return (
+        f", and {chosen.duration / price.duration:.1f} times as fast as the choice: a deadline, or"
+        f" efficiency = {lower:.2g} under [plan], would choose it"
     )
 
 

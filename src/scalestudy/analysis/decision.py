@@ -17,10 +17,10 @@ from types import MappingProxyType
 from typing import Literal, cast
 
 from scalestudy.analysis.measures import Measures
+from scalestudy.analysis.planned_training import AS_MEASURED, PlannedTraining
 from scalestudy.analysis.price import (
     Bill,
     Price,
-    PriceBasis,
     is_undecided,
     price_basis,
     prices_of,
@@ -31,6 +31,7 @@ from scalestudy.analysis.runs import Key, Planned
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row, best_single
 from scalestudy.config.file import QualityMargin
+from scalestudy.config.settings import EFFICIENCY_TARGET
 
 Kind = Literal["ask", "stay", "only-smallest", "uncertain", "none", "no-timing", "nothing-learned", "no-runs"]
 Reason = Literal[
@@ -65,9 +66,8 @@ OPEN = ("unclear", "unknown")
 """Verdicts of rows that are not shown to be no worse."""
 UNSETTLED = (*OPEN, "no-reference", "no-direction", "no-margin")
 """Verdicts that leave a choice provisional."""
-EFFICIENCY_TARGET = 0.7
-
-
+TIME_REASONS = ("single-run", "interval-contains-target", "faster-may-qualify")
+"""Reasons that lie in the times, not in the qualities."""
 INDIFFERENCE_ZONE = 0.05
 """A cost efficiency this close to the target is as good as the target: the choice counts as settled."""
 
@@ -81,12 +81,14 @@ class Criteria:
         bill: Unit that the site bills.
         margin: Accepted loss of quality; None for the default.
         zone: Half of the width of the indifference zone about the target.
+        planned: The training that times and costs are of.
     """
 
     target: float = EFFICIENCY_TARGET
     bill: Bill = "worker"
     margin: QualityMargin | None = None
     zone: float = INDIFFERENCE_ZONE
+    planned: PlannedTraining = AS_MEASURED
 
 
 DEFAULTS = Criteria()
@@ -118,8 +120,6 @@ class Decision:
         provisional: Why the decision is provisional; empty if it is not.
         passed_over: Faster rows, the fastest first.
         rivals: Rows with as many workers that may be as fast as the choice.
-        lasting: The choice for trainings so long that start-up and evaluation do not matter, if it is another
-            row.
     """
 
     kind: Kind
@@ -131,7 +131,6 @@ class Decision:
     provisional: tuple[Reason, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
     rivals: tuple[Key, ...] = ()
-    lasting: Key | None = None
     no_single: str = ""
     failures: Mapping[Key, Failures] = field(default_factory=dict)
     sound: frozenset[Key] = frozenset()
@@ -164,6 +163,11 @@ class Decision:
     def price(self) -> Price | None:
         """Time and cost of the choice."""
         return self.prices[self.choice] if self.choice else None
+
+    @property
+    def times_are_whole(self) -> bool:
+        """Whether prices are of whole trainings, from their start to their result."""
+        return any(price.basis == "wall" for price in self.prices.values())
 
     @property
     def relative(self) -> bool:
@@ -217,26 +221,17 @@ def decide(
         for key, verdict in verdicts.items()
         if not verdict.seems_worse and failures[key].share <= usual.share
     )
-    basis = price_basis(keys, measures)
-
-    def decision(basis: PriceBasis) -> Decision:
-        prices, reference = prices_of(keys, measures, sound, criteria.bill, basis)
-        made = Decision(
-            "no-timing",
-            criteria,
-            verdicts=verdicts,
-            prices=prices,
-            failures={key: row for key, row in failures.items() if row.failed},
-            samples=samples,
-            sound=sound,
-        )
-        return _choose(made, rows, reference, measures, usual)
-
-    decided = decision(basis)
-    if basis != "wall" or decided.choice is None:
-        return decided
-    long = decision("training").choice
-    return replace(decided, lasting=long if long != decided.choice else None)
+    prices, reference = prices_of(keys, measures, sound, criteria.bill, price_basis(keys, measures))
+    made = Decision(
+        "no-timing",
+        criteria,
+        verdicts=verdicts,
+        prices=prices,
+        failures={key: row for key, row in failures.items() if row.failed},
+        samples=samples,
+        sound=sound,
+    )
+    return _choose(made, rows, reference, measures, usual)
 
 
 def _stricter_verdicts(
@@ -262,7 +257,8 @@ def _choose(
 ) -> Decision:
     target, verdicts, prices, sound = made.target, made.verdicts, made.prices, made.sound
     shown = sound
-    if measures.sequential:  # faster rows have had their chance to be shown no worse
+    if measures.sequential and any(verdict.kind != "unknown" for verdict in verdicts.values()):
+        # Faster rows have had their chance to be shown no worse.
         shown = frozenset(key for key in sound if verdicts[key].kind not in OPEN or key.workers == 1)
     if all(verdicts[row.key].failed for row in rows):
         return replace(made, kind="nothing-learned")

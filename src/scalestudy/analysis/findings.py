@@ -5,19 +5,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scalestudy.analysis.advice import Advice, advise, quality_warnings
-from scalestudy.analysis.decision import DEFAULTS, EFFICIENCY_TARGET, Criteria, decide
+from scalestudy.analysis.decision import DEFAULTS, Criteria, Decision, decide
 from scalestudy.analysis.larger_batch import causes, quality_holds, usefulness
-from scalestudy.analysis.measures import Measures, is_virtual, measure
+from scalestudy.analysis.measures import Measures, is_virtual, measure, measure_planned
+from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import Key, Planned, Run, group_runs, read_epochs
 from scalestudy.analysis.same_model import keep_models_apart
 from scalestudy.analysis.scaling_model import Model, model_of, series_of
 from scalestudy.analysis.study_table import Row, best_single, rows_of
+from scalestudy.analysis.switching import Switch, switching_length
 from scalestudy.analysis.to_target import useful_speed_ups
 from scalestudy.config.expand import point_name
 from scalestudy.config.file import QualityMargin
 from scalestudy.config.objectives import gain
+from scalestudy.config.settings import PlanSettings
 from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.launch.queue.site_profile import billing_unit
 from scalestudy.launch.study_status import study_status
@@ -37,6 +40,8 @@ class Findings:
         readings: Sentences on how files of numbers from other tools were interpreted.
         assumptions: Sentences on what is unknown about such numbers.
         folder: The study's folder, for sections that read their own records; None if there are only numbers.
+        switch: From which length of training on the decision is another one; None if it is not, if that is
+            not certain, or if a plan says which training is meant.
     """
 
     name: str
@@ -51,6 +56,7 @@ class Findings:
     readings: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     folder: Path | None = None
+    switch: Switch | None = None
 
 
 def analyse(
@@ -76,7 +82,7 @@ def analyse(
         folder: The study's folder.
     """
     runs, other_models = keep_models_apart(runs)
-    measures = measure(group_runs(runs))
+    measures = measure(group_runs(runs), criteria.planned)
     groups, margin = measures.groups, criteria.margin
     rows = rows_of(measures, margin)
     # Runs from other tools are shown beside our own, but get no advice: their work may differ.
@@ -86,9 +92,24 @@ def analyse(
     useful = {} if wanted is None else useful_speed_ups(keys, measures, wanted)
     # More samples than on the baseline are significant if the whole interval is above 1.
     samples = {key: found.ratio for key, found in useful.items() if (found.ratio.low or 0.0) > 1}
-    decision = decide(ours, measures, criteria, planned=planned, samples=samples)
+
+    def decision_for(training: PlannedTraining) -> Decision:
+        return decide(
+            ours,
+            replace(measures, planned_seconds=measure_planned(groups, training)),
+            replace(criteria, planned=training),
+            planned=planned,
+            samples=samples,
+        )
+
+    decision = decision_for(criteria.planned)
     if other_models and decision.choice:
         decision = replace(decision, provisional=(*decision.provisional, "other-models"))
+    lengths = {run.result.epochs for key in keys for run in groups[key]} - {None}
+    switch = None
+    # Runs of unequal lengths, and numbers from elsewhere, say nothing about longer trainings.
+    if criteria.planned.as_measured and decision.times_are_whole and len(lengths) == 1:
+        switch = switching_length(decision, max(filter(None, lengths)), decision_for)
     rows = [replace(row, price=decision.prices.get(row.key), useful=useful.get(row.key)) for row in rows]
     choice = decision.choice
     advice = advise(
@@ -97,6 +118,7 @@ def analyse(
         measures,
         planned,
         rate_rule if len({row.global_batch for row in ours}) > 1 else "",
+        switch,
     )
     virtual = {key: verdict for key, verdict in decision.verdicts.items() if is_virtual(groups[key])}
     held, why = quality_holds(virtual), causes(decision.verdicts, measures)
@@ -119,6 +141,7 @@ def analyse(
         criteria=criteria,
         models=tuple(model_of(series, groups) for series in series_of(measures)),
         folder=folder,
+        switch=switch,
     )
 
 
@@ -155,8 +178,8 @@ _RULES = {"none": "constant", "linear": "linear", "sqrt": "square-root"}
 
 def read_study(
     folder: StudyFolder,
-    target: float = EFFICIENCY_TARGET,
     *,
+    plan: PlanSettings | None = None,
     bill: Bill | None = None,
     target_quality: float | None = None,
     overview: Overview | None = None,
@@ -165,20 +188,22 @@ def read_study(
 
     Args:
         folder: The study.
-        target: Cost efficiency that the recommended row must reach.
+        plan: The training that will be paid for; that of the study if None.
         bill: Unit that the site bills; from the site profile if None.
         target_quality: Quality for the useful speed-up; if None, the best one-worker row's minus the margin.
         overview: State of its points; looked up if None.
     """
     overview, study = overview or study_status(folder), folder.study
+    plan = plan or study.plan
     return analyse(
         folder.name,
         [run for status in overview.points for run in runs_of(status, folder.path)],
         [_planned(status, folder.path) for status in overview.points],
         Criteria(
-            target,
+            plan.efficiency,
             bill or billing_unit(folder) or "worker",
             study.quality_margin,
+            planned=PlannedTraining.of(plan),
         ),
         target_quality=target_quality,
         rate_rule=rate_rule(

@@ -13,6 +13,7 @@ from math import isclose
 from typing import Literal, TypeVar
 
 from scalestudy.analysis.divergence import FailedRun, failures
+from scalestudy.analysis.planned_training import AS_MEASURED, PlannedTraining, planned_seconds
 from scalestudy.analysis.runs import Key, Run, sense_of, values_of
 from scalestudy.analysis.statistics import (
     LINEAR,
@@ -135,7 +136,9 @@ class Measures:
     """A study's runs by row, and what was measured over them.
 
     Attributes:
-        wall_seconds: `Run.wall_seconds`: the time that users wait and pay for.
+        wall_seconds: `Run.wall_seconds`: the time of a training of the study.
+        planned_seconds: The time of the planned training, which users will wait and pay for; the same as
+            `wall_seconds` without a plan.
         rate: The quantity whose ratio is the speed-up: throughput, or a substitute if that is unknown.
         bases: What `rate` is for each row.
         senses: Direction and bounds of each row's quality.
@@ -149,6 +152,7 @@ class Measures:
     throughput: Measure
     training_seconds: Measure
     wall_seconds: Measure
+    planned_seconds: Measure
     quality: Measure
     rate: Measure
     bases: Mapping[Key, Basis]
@@ -164,8 +168,8 @@ class Measures:
         return any(run.is_timing for runs in self.groups.values() for run in runs)
 
 
-def measure(groups: Groups) -> Measures:
-    """Measure every quantity over the rows of a study."""
+def measure(groups: Groups, planned: PlannedTraining = AS_MEASURED) -> Measures:
+    """Measure every quantity over the rows of a study; prices are of the `planned` training."""
     timed = {key: timed_runs(runs) for key, runs in groups.items()}
 
     def times(value: Callable[[Run], float | None]) -> Measure:
@@ -204,6 +208,7 @@ def measure(groups: Groups) -> Measures:
         throughput=throughput,
         training_seconds=times(lambda run: run.result.training_seconds),
         wall_seconds=times(lambda run: run.wall_seconds),
+        planned_seconds=measure_planned(groups, planned),
         quality=replace(
             quality,
             of_means={key: quality.of_means[updates[key]] for key in groups},
@@ -217,6 +222,15 @@ def measure(groups: Groups) -> Measures:
         trained=trained,
         updates=updates,
     )
+
+
+def measure_planned(groups: Groups, planned: PlannedTraining) -> Measure:
+    """The time of a training of this length on every row."""
+    values = {
+        key: values_of(timed_runs(runs), lambda run: planned_seconds(run, planned))
+        for key, runs in groups.items()
+    }
+    return measure_times(groups, values)
 
 
 def _inverse(seconds: float | None) -> float | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from scalestudy.analysis.measures import Measures, find_baseline
+from scalestudy.analysis.measures import Measure, Measures, find_baseline
 from scalestudy.analysis.price import too_uncertain
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key
@@ -36,11 +36,12 @@ unless times vary so much that this says little."""
 OVERRUN = 0.03
 """Share of the budget that is kept for runs that take longer than expected."""
 GIVE_UP = 2
-"""Runs that must end without a result until a row is given up."""
+"""Runs that must end without a result, and be half of a row's runs, until it is given up."""
 GRID_SEEDS = 5
 """Seeds of the grid whose cost is the default budget."""
 
 Standing = Literal["no-worse", "worse", "open", "untrained"]
+Until = Literal["decided", "timed"]
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,12 @@ class Known:
     share: float = 0.1
 
     def seconds(self, key: Key) -> float:
-        """Mean time of a training; infinite if unknown."""
-        values = self.measures.wall_seconds.values.get(key)
-        return self.measures.wall_seconds.mean(key).value or float("inf") if values else float("inf")
+        """Mean time of the planned training; infinite if unknown."""
+        return _mean(self.measures.planned_seconds, key)
 
     def cost(self, key: Key) -> float:
-        """Cost of a training in seconds of billed units."""
-        return self.units[key] * self.seconds(key)
+        """Cost of a training of the study in seconds of billed units; the planned one may be longer."""
+        return self.units[key] * _mean(self.measures.wall_seconds, key)
 
     def seeds(self, key: Key) -> int:
         """Seeds with a quality, of the row itself or of rows with equal updates."""
@@ -108,6 +108,13 @@ class Known:
         return min(self.alike(key), key=lambda row: (-len(self.trainings.get(row, ())), self.cost(row)))
 
 
+def _mean(times: Measure, key: Key) -> float:
+    """Mean of a row's times; infinite if they are unknown."""
+    if not times.values.get(key):
+        return float("inf")
+    return times.mean(key).value or float("inf")
+
+
 @dataclass(frozen=True)
 class Batch:
     """Runs to do next: the timing runs or trainings numbered `numbers` of each row, and why."""
@@ -125,9 +132,39 @@ class Ended:
     why: str
 
 
-def next_runs(known: Known, limits: Limits | None = None) -> Batch | Ended:
-    """Return the next runs, or why there are none."""
+def next_runs(known: Known, limits: Limits | None = None, until: Until = "decided") -> Batch | Ended:
+    """Return the next runs, or why there are none; until "timed", qualities are not asked for."""
     limits = limits or Limits()
+    if times := _missing_times(known):
+        return times
+    timed = [key for key in known.rows if known.measures.wall_seconds.values.get(key)]
+    healthy = [key for key in timed if not known.measures.failed.get(key)]
+    if not healthy:
+        return Ended(False, "no row could be timed")
+    reference = _reference(known, healthy)
+    budget = GRID_SEEDS * sum(map(known.cost, timed)) if limits.budget is None else limits.budget
+    left = budget / (1 + OVERRUN) - known.spent
+    unsettled = _unsettled(known, healthy, reference)
+    if again := [key for key in unsettled if len(known.timings.get(key, ())) < MOST_BLOCKS]:
+        blocks = min(len(known.timings.get(key, ())) for key in again)
+        if len(known.timings.get(reference, ())) <= blocks:
+            again.append(reference)
+        batch = _timing(known, again, "their cost efficiency is not settled")
+        if _price(known, batch) <= left:
+            return batch
+    if until == "timed":
+        return _timed(known, unsettled, reference)
+    fewest = min(key.workers for key in healthy)
+    root = min((key for key in healthy if key.workers == fewest), key=known.cost)
+    step = _quality(known, _ladder(known, healthy, reference, root), root, left, limits)
+    vague = [key.label for key in unsettled if _is_vague(known, key, reference)]
+    if vague and isinstance(step, Ended) and step.decided:
+        return Ended(False, f"the times of {vague[0]} are too uncertain")
+    return step
+
+
+def _missing_times(known: Known) -> Batch | None:
+    """Timing runs of rows that have none yet, or only disturbed ones; None if there are no such rows."""
     walls = known.measures.wall_seconds.values
     fresh = [key for key in known.rows if not walls.get(key) and len(known.timings.get(key, ())) < GIVE_UP]
     if fresh:
@@ -141,26 +178,33 @@ def next_runs(known: Known, limits: Limits | None = None) -> Batch | Ended:
     ]
     if busy:
         return _timing(known, busy, "other programs used the cores while they were timed")
-    timed = [key for key in known.rows if walls.get(key)]
-    healthy = [key for key in timed if not known.measures.failed.get(key)]
-    if not healthy:
-        return Ended(False, "no row could be timed")
-    fewest = min(key.workers for key in healthy)
-    reference = min((key for key in healthy if key.workers == fewest), key=known.cost)
-    budget = GRID_SEEDS * sum(map(known.cost, timed)) if limits.budget is None else limits.budget
-    left = budget / (1 + OVERRUN) - known.spent
-    unsettled = _unsettled(known, healthy, reference)
-    if again := [key for key in unsettled if len(known.timings.get(key, ())) < MOST_BLOCKS]:
-        blocks = min(len(known.timings.get(key, ())) for key in again)
-        again += [reference] * (len(known.timings.get(reference, ())) <= blocks)
-        batch = _timing(known, again, "their cost efficiency is not settled")
-        if _price(known, batch) <= left:
-            return batch
-    step = _quality(known, _ladder(known, healthy, reference), reference, left, limits)
-    vague = [key.label for key in unsettled if _is_vague(known, key, reference)]
-    if vague and isinstance(step, Ended) and step.decided:
-        return Ended(False, f"the times of {vague[0]} are too uncertain")
-    return step
+    return None
+
+
+def _reference(known: Known, healthy: Sequence[Key]) -> Key:
+    """The row that costs are compared with, by the rule of `price.prices_of`.
+
+    Of the rows that are billed least and do not seem worse, it is the fastest.
+    """
+    sound = [key for key in healthy if not _seems_worse(known, key)] or healthy
+    least = min(known.units[key] for key in sound)
+    cheapest = [key for key in sound if known.units[key] == least]
+    return min(cheapest, key=lambda key: (known.seconds(key), key.workers))
+
+
+def _seems_worse(known: Known, key: Key) -> bool:
+    return known.seeds(key) > 0 and judge(key, known.measures, known.margin).seems_worse
+
+
+def _timed(known: Known, unsettled: Sequence[Key], reference: Key) -> Ended:
+    """The end of a study that only asks for times."""
+    for key in unsettled:
+        if _is_vague(known, key, reference):
+            return Ended(False, f"the times of {key.label} are too uncertain")
+    if unsettled:
+        open_rows = ", ".join(key.label for key in unsettled)
+        return Ended(False, f"it is open whether {open_rows} keeps a cost efficiency of {known.target:g}")
+    return Ended(True, "the times of all rows that may be chosen are settled")
 
 
 def _timing(known: Known, keys: Iterable[Key], why: str) -> Batch:
@@ -169,7 +213,7 @@ def _timing(known: Known, keys: Iterable[Key], why: str) -> Batch:
 
 
 def _efficiency(known: Known, key: Key, reference: Key) -> Estimate:
-    ratio = known.measures.wall_seconds.ratio(reference, key)
+    ratio = known.measures.planned_seconds.ratio(reference, key)
     return ratio.scaled(known.units[reference] / known.units[key])
 
 
@@ -181,11 +225,11 @@ def _unsettled(known: Known, keys: Sequence[Key], reference: Key) -> list[Key]:
     }
     open_rows, few = [], []
     for key in keys:
-        if key.workers == reference.workers:
-            continue
+        if known.units[key] <= known.units[reference]:
+            continue  # slower than the reference, and no cheaper
         efficiency = _efficiency(known, key, reference)
         enough = (efficiency.value or 0.0) >= SURELY * (known.target - known.zone)
-        fast = known.seconds(key) <= NEAR * at_most[_place(key)]
+        fast = known.seconds(key) <= NEAR * at_most[_place(known, key)]
         likely = enough and fast
         settled = (
             not fast
@@ -201,7 +245,7 @@ def _unsettled(known: Known, keys: Sequence[Key], reference: Key) -> list[Key]:
 
 def _is_vague(known: Known, key: Key, reference: Key) -> bool:
     """Whether the report would call the times of a row too uncertain."""
-    speedup = known.measures.wall_seconds.ratio(reference, key)
+    speedup = known.measures.planned_seconds.ratio(reference, key)
     return too_uncertain(speedup, _efficiency(known, key, reference), known.target)
 
 
@@ -212,39 +256,45 @@ def _is_settled(efficiency: Estimate, target: float, zone: float) -> bool:
     return efficiency.low >= target - zone if efficiency.value >= target else efficiency.high <= target + zone
 
 
-def _place(key: Key) -> tuple[str, int]:
-    return key.variant, key.workers
+def _place(known: Known, key: Key) -> tuple[str, float]:
+    return key.variant, known.units[key]
 
 
-def _fastest(known: Known, keys: Iterable[Key]) -> dict[tuple[str, int], float]:
-    """Shortest time at each number of workers."""
-    found: dict[tuple[str, int], float] = {}
+def _fastest(known: Known, keys: Iterable[Key]) -> dict[tuple[str, float], float]:
+    """Shortest time at each number of billed units."""
+    found: dict[tuple[str, float], float] = {}
     for key in keys:
-        found[_place(key)] = min(known.seconds(key), found.get(_place(key), float("inf")))
+        place = _place(known, key)
+        found[place] = min(known.seconds(key), found.get(place, float("inf")))
     return found
 
 
-def _ladder(known: Known, keys: Sequence[Key], reference: Key) -> list[Key]:
-    """Rows that may be chosen, the fastest first: cheap enough, and faster than rows with fewer workers.
+def _ladder(known: Known, keys: Sequence[Key], reference: Key, root: Key) -> list[Key]:
+    """Rows that may be chosen, the fastest first: cheap enough, and faster than rows that are billed less.
 
-    Of rows with equal updates only the fastest is listed.
+    Of rows with equal updates only the fastest is listed. The reference is one of them unless qualities are
+    compared with it, too: a node may be billed whole, so that its fastest row has several workers.
     """
-    rungs: list[Key] = []
+    candidates: list[Key] = []
     updates = known.measures.updates
-    for key in sorted(keys, key=lambda key: (key.workers, known.seconds(key))):
-        if key.workers == reference.workers:
+    for key in sorted(keys, key=lambda key: (known.units[key], known.seconds(key))):
+        if key == root or (known.units[key] <= known.units[reference] and key != reference):
             continue
         cheap = (_efficiency(known, key, reference).value or 0.0) >= known.target * (1 - 1e-9)
-        fewer = (other for other in (reference, *rungs) if other.workers < key.workers)
-        slower = any(known.seconds(other) <= known.seconds(key) for other in fewer)
-        if cheap and not slower and updates[key] not in {updates[other] for other in rungs}:
-            rungs.append(key)
-    return sorted(rungs, key=known.seconds)
+        billed_less = [other for other in (reference, *candidates) if known.units[other] < known.units[key]]
+        slower = any(known.seconds(other) <= known.seconds(key) for other in billed_less)
+        listed = {updates[other] for other in candidates}
+        if cheap and not slower and updates[key] not in listed:
+            candidates.append(key)
+    return sorted(candidates, key=known.seconds)
 
 
-def _quality(known: Known, ladder: list[Key], reference: Key, left: float, limits: Limits) -> Batch | Ended:
+def _quality(known: Known, ladder: list[Key], root: Key, left: float, limits: Limits) -> Batch | Ended:
+    """The next trainings, by bisection among the rows of the ladder; `root` is the reference of qualities."""
+    if _fails(known, root):
+        return Ended(False, f"trainings of {root.label} fail, which qualities are compared with")
     verdicts = {key: judge(key, known.measures, known.margin) for key in ladder if known.seeds(key)}
-    standings = {key: _standing(known, key, reference, verdicts.get(key), limits) for key in ladder}
+    standings = {key: _standing(known, key, root, verdicts.get(key), limits) for key in ladder}
     unpaid: list[Key] = []
     while True:
         order = [standings[key] for key in ladder]
@@ -253,41 +303,60 @@ def _quality(known: Known, ladder: list[Key], reference: Key, left: float, limit
         if start >= found:
             break
         begun = [place for place in range(start, found) if order[place] == "open"]
-        key = ladder[begun[0] if begun else start if start == 0 else (start + found - 1) // 2]
-        batch = _training(known, key, reference, limits)
+        middle = (start + found - 1) // 2
+        first = start if start == 0 else middle
+        key = ladder[begun[0] if begun else first]
+        batch = _training(known, key, root, limits)
         if batch is not None and _price(known, batch) <= left:
             return batch
         standings[key] = "worse"
         unpaid.append(key)
-    choice = ladder[found] if found < len(ladder) else reference
-    if not known.seeds(choice) and not known.tried(choice):
-        batch = Batch(
-            "training", ((choice, 0),), f"{choice.label} is chosen by its time and needs one training"
-        )
-        if _price(known, batch) <= left:
-            return batch
+    choice = ladder[found] if found < len(ladder) else root
+    if not known.seeds(choice):
+        return _only_training(known, choice, left)
     if unpaid:
-        return Ended(False, f"what {unpaid[0].label} still needs is beyond the budget")
+        return Ended(False, f"what {unpaid[0].label} still needs is beyond the budget, or its trainings fail")
     return Ended(True, f"{choice.label} is the fastest row shown to qualify")
 
 
-def _standing(known: Known, key: Key, reference: Key, verdict: Verdict | None, limits: Limits) -> Standing:
+def _only_training(known: Known, choice: Key, left: float) -> Batch | Ended:
+    """The training of a row that is chosen by its time: a choice without any quality decides nothing."""
+    if _fails(known, choice):
+        return Ended(False, f"trainings of {choice.label} fail")
+    why = f"{choice.label} is chosen by its time and needs one training"
+    (number,) = _unused(known.tried(choice), 1)
+    batch = Batch("training", ((choice, number),), why)
+    if _price(known, batch) <= left:
+        return batch
+    return Ended(False, f"the training that {choice.label} needs is beyond the budget")
+
+
+def _fails(known: Known, key: Key) -> bool:
+    """Whether so many trainings of a row ended without a quality that no more are started."""
+    without = len(known.tried(key)) - known.seeds(key)
+    return without >= GIVE_UP and without >= known.seeds(key)
+
+
+def _standing(known: Known, key: Key, root: Key, verdict: Verdict | None, limits: Limits) -> Standing:
+    if _fails(known, key):
+        return "worse"
     if verdict is None:
-        if len(known.tried(key)) >= GIVE_UP:
-            return "worse"
-        return "no-worse" if reference in known.alike(key) else "untrained"
+        return "no-worse" if root in known.alike(key) else "untrained"
     if verdict.kind in ("no-worse", "reference"):
         return "no-worse"
-    return "worse" if verdict.seems_worse or known.seeds(key) >= limits.seeds else "open"
+    given_up = verdict.given_up or known.seeds(key) >= limits.seeds
+    return "worse" if verdict.seems_worse or given_up else "open"
 
 
-def _training(known: Known, key: Key, reference: Key, limits: Limits) -> Batch | None:
+def _training(known: Known, key: Key, root: Key, limits: Limits) -> Batch | None:
     """The trainings until the next look at a row: its own, and those of the rows that it is compared with.
 
-    None if all seeds were tried.
+    None if all seeds were tried, or if trainings of one of these rows fail.
     """
-    baseline = find_baseline(key, known.measures.groups) or reference
-    rows = list({known.measures.updates[row]: row for row in (reference, baseline, key)}.values())
+    baseline = find_baseline(key, known.measures.groups) or root
+    rows = list({known.measures.updates[row]: row for row in (root, baseline, key)}.values())
+    if any(_fails(known, row) for row in rows):
+        return None
     now = min(known.seeds(row) for row in rows)
     look = min(limits.seeds, next((look for look in (FEWEST, *LOOKS) if look > now), limits.seeds))
     runs = [

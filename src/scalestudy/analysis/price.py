@@ -145,8 +145,8 @@ def _same_work_in_pairs(key: Key, baseline: Key, measures: Measures) -> bool:
 
 Bill = Literal["worker", "gpu", "core", "node"]
 PriceBasis = Literal["wall", "training", "rate"]
-"""Which time of a training is compared: from its start to its result ("wall"); its epochs only ("training");
-or the time of one sample ("rate"), if rows did different work or no other time is known."""
+"""Which time is compared: of the planned training, from its start to its result ("wall"); of the epochs of
+the measured one ("training"); of one sample ("rate"), if rows did unlike work or no other time is known."""
 TOO_WIDE = 2.0
 """A speed-up whose interval ends further below the estimate than this factor is too uncertain."""
 
@@ -270,9 +270,12 @@ def _work(runs: Sequence[Run]) -> int | None:
 
 
 def _measure(measures: Measures, basis: PriceBasis) -> Measure:
-    return {"wall": measures.wall_seconds, "training": measures.training_seconds, "rate": measures.rate}[
-        basis
-    ]
+    by_basis = {
+        "wall": measures.planned_seconds,
+        "training": measures.training_seconds,
+        "rate": measures.rate,
+    }
+    return by_basis[basis]
 
 
 def units_of(runs: Sequence[Run], bill: Bill) -> float:

@@ -52,6 +52,7 @@ class Verdict:
         reference: The row that it is compared with.
         seems_worse: Whether the estimate is worse than the reference by more than the margin, significant or
             not, or nothing was learned. Such rows are not recommended; more runs may show that it was chance.
+        given_up: Whether more runs would hardly show it to be no worse, though it is not shown to be worse.
         digits: Decimals that are needed to show the margin.
     """
 
@@ -61,6 +62,7 @@ class Verdict:
     reference: Key | None = None
     seems_worse: bool = False
     digits: int = 3
+    given_up: bool = False
 
     @property
     def failed(self) -> bool:
@@ -108,20 +110,21 @@ def judge(
     margin_length = accepted_loss(fmean(measures.quality.values[reference].values()), sense, margin)
     equal = measures.updates[key] == measures.updates[reference]
     if equal:
-        change, hope = Estimate(0.0, 0.0, 0.0), None
+        change, look = Estimate(0.0, 0.0, 0.0), None
     elif measures.sequential:
-        compared = sequential.compare(measures.quality, key, reference, margin_length, sense.better)
-        change, hope = compared.change, compared.hope
+        look = sequential.compare(measures.quality, key, reference, margin_length, sense.better)
+        change = look.change
     else:
-        change, hope = measures.quality.difference(key, reference), None
+        change, look = measures.quality.difference(key, reference), None
     kind = decide(change, margin_length, sense.better)
     below = change.value is not None and gain(change.value, sense.better) < -margin_length
-    if hope is not None:
-        below = kind == "unclear" and hope < sequential.HOPE
+    given_up = kind == "unclear" and look is not None and look.hopeless
+    if look is not None and look.hope is not None:
+        below = given_up and look.loses
     sentence = _in_words(kind, change, margin_length, sense.better, digits)
     if equal:
         sentence = f"no worse (the same updates as {reference.label})"
-    return Verdict(kind, sentence, change, reference, kind == "worse" or below, digits)
+    return Verdict(kind, sentence, change, reference, kind == "worse" or below, digits, given_up)
 
 
 def _baseline(key: Key, measures: Measures) -> Key | None:

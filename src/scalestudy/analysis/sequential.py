@@ -29,6 +29,9 @@ PAIRED_FROM = 5
 PAIRED = 0.12
 """Share of a look's level for the comparison within seeds. The rest is for the unpaired one, which needs
 fewer seeds if runs of one seed are no more alike than others. Either may show a row no worse."""
+LOSES = 0.01
+"""P value of no loss at all below which a row that gets no more seeds counts as worse; above, it is merely
+not shown to be as good. So few studies without a loss settle on a slower row."""
 HOPE = 0.06
 """Chance of being shown no worse, after the last look, below which a row gets no more seeds."""
 
@@ -42,11 +45,23 @@ class Look:
         seeds: Seeds of the row or the reference, whichever has fewer.
         hope: Chance that the row is shown no worse by the last look if the truth is as measured; None if
             the spread is unknown.
+        no_loss: One-sided P value of no loss; None if the spread is unknown.
     """
 
     change: Estimate
     seeds: int
     hope: float | None
+    no_loss: float | None = None
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether more seeds would hardly show the row to be no worse."""
+        return self.hope is not None and self.hope < HOPE
+
+    @property
+    def loses(self) -> bool:
+        """Whether it is shown to be lower than the reference, by however little."""
+        return self.no_loss is not None and self.no_loss < LOSES
 
 
 def compare(quality: Measure, key: Key, reference: Key, margin: float, better: Better) -> Look:
@@ -76,12 +91,13 @@ def compare(quality: Measure, key: Key, reference: Key, margin: float, better: B
     low, high = max(lows), min(highs)
     sharper = min(ways, key=lambda way: way[0].error or 0.0)
     chance = _hope(*sharper, seeds, margin, better)
+    no_loss = _no_loss(sharper[0], better)
     if low > high:  # the two comparisons contradict each other
         low, high = min(lows), max(highs)
     if seeds < LOOKS[0]:
-        return Look(Estimate(among.change), seeds, chance)
+        return Look(Estimate(among.change), seeds, chance, no_loss)
     middle = min(max(among.change, low), high)
-    return Look(Estimate(middle, low, high), seeds, chance)
+    return Look(Estimate(middle, low, high), seeds, chance, no_loss)
 
 
 def _interval(change: Contrast, level: float) -> Estimate:
@@ -91,6 +107,14 @@ def _interval(change: Contrast, level: float) -> Estimate:
         return Estimate(change.change)
     reach = float(stdtrit(change.freedom, 1 - level)) * change.error
     return Estimate(change.change, change.change - reach, change.change + reach)
+
+
+def _no_loss(change: Contrast, better: Better) -> float | None:
+    """One-sided P value of Student's test that nothing is lost."""
+    p_value = change.p_value
+    if p_value is None:
+        return None
+    return p_value / 2 if gain(change.change, better) < 0 else 1 - p_value / 2
 
 
 def _hope(change: Contrast, level: float, seeds: int, margin: float, better: Better) -> float | None:

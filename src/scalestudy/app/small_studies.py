@@ -13,6 +13,8 @@ from scalestudy.util.errors import UserError
 
 MOST_WORKERS = 8
 """A larger first study would take longer and show little more."""
+PLANNED_EPOCHS = 200
+"""Epochs of the training that a first study plans: usual for small models on own images."""
 DIGITS = "digits"
 """Learned within seconds, by steps that are long enough for two workers to divide them."""
 SMALL_TASKS = {"classes": ("cnn", [64, 64], 32), "masks": ("unet", [128, 128], 8)}
@@ -67,6 +69,10 @@ def first_study(
         "[train]",
         *train,
         'batch = "global"  # all workers together: as many updates on any number of workers',
+        "",
+        "# The training that you will pay for, which may be longer than this study.",
+        "[plan]",
+        toml_line("epochs", PLANNED_EPOCHS),
         "",
         "[launch]",
         '# device = "cpu"  # default: GPUs if there are any',

@@ -40,6 +40,13 @@ class Request:
     base: Path
     target: Path
 
+    def planning(self, **plan: int | None) -> "Request":
+        """This study for another plan: the keys of [plan] that are not None."""
+        given = {key: value for key, value in plan.items() if value is not None}
+        plan_now = self.study.plan.model_copy(update=given)
+        study = self.study.model_copy(update={"plan": plan_now}).placed(self.study.place, self.study.brought)
+        return replace(self, study=study)
+
 
 def request_of(file: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Request:
     """Read a study file; if `out` is None, results go to studies/NAME beside it.

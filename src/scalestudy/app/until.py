@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scalestudy.analysis.decision import EFFICIENCY_TARGET, INDIFFERENCE_ZONE
-from scalestudy.analysis.findings import read_study
+from scalestudy.analysis.decision import INDIFFERENCE_ZONE, Decision
+from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.analysis.measures import Measures, measure
-from scalestudy.analysis.next_runs import GRID_SEEDS, Batch, Ended, Known, Limits, next_runs
+from scalestudy.analysis.next_runs import GRID_SEEDS, Batch, Ended, Known, Limits, Until, next_runs
 from scalestudy.analysis.price import Bill, units_of
 from scalestudy.analysis.runs import Key, key_of
 from scalestudy.analysis.runs import order as reading_order
@@ -22,6 +22,7 @@ from scalestudy.config.point import Point
 from scalestudy.launch.launcher import Options, Overview, PointStatus
 from scalestudy.launch.queue.site_profile import billing_unit
 from scalestudy.launch.study_status import study_status
+from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
@@ -30,15 +31,18 @@ EXPECTED = 0.5
 """Median cost, as a share of a grid of three seeds, according to `benchmarks/sequential.py`."""
 
 
-def run_until_decided(
+def run_until(
     request: Request,
     limits: Limits,
+    until: Until = "decided",
     *,
     listener: Listener | None = None,
     options: Options | None = None,
     report: bool = True,
 ) -> StudyResult:
     """Run what a study needs until its decision stands, or a limit is reached, and write its report.
+
+    Until "timed", only timing runs are taken, and times and costs are answered; qualities are not.
 
     Everything is derived from the run folders, so an interrupted study continues where it was: runs that were
     chosen and have not ended come first. For exceptions see `run_study`.
@@ -51,7 +55,7 @@ def run_until_decided(
     if plan.todo():
         run_points(plan, listener)
     while True:
-        step = next_runs(sweep.known(plan), limits)
+        step = next_runs(sweep.known(plan), limits, until)
         if isinstance(step, Ended):
             break
         listener.note(f"Next: {in_words(step)}")
@@ -59,14 +63,19 @@ def run_until_decided(
         chosen += new
         plan.points, plan.overview = chosen, _overview(plan, new)
         run_points(plan, listener)
-    listener.note(f"{'Decided' if step.decided else 'Not decided'}: {step.why}.")
+    listener.note(ending(step, until, _findings(plan)))
     for status in (*(overview := _overview(plan, chosen)).failed, *overview.damaged):
         listener.failed(status)
     return reported(request, overview, listener, report=report)
 
 
-def dry_run_until_decided(
-    request: Request, limits: Limits, options: Options | None = None, *, listener: Listener | None = None
+def dry_run_until(
+    request: Request,
+    limits: Limits,
+    until: Until = "decided",
+    options: Options | None = None,
+    *,
+    listener: Listener | None = None,
 ) -> Iterator[str]:
     """Yield texts on the next runs and on the expected cost, without starting or writing anything.
 
@@ -78,13 +87,55 @@ def dry_run_until_decided(
     plan.points = sweep.begun(plan)
     plan.overview = _overview(plan, plan.points)
     known = sweep.known(plan)
-    step = next_runs(known, limits)
+    step = next_runs(known, limits, until)
     if isinstance(step, Ended):
-        yield f"{'Decided' if step.decided else 'Not decided'}: {step.why}."
+        yield ending(step, until, _findings(plan))
         return
     yield f"Next: {in_words(step)}"
     yield from (f"  {point.name}" for point in sweep.points_of(step))
-    yield _expected(known, limits, _bill(plan))
+    if until == "timed":
+        yield "Only timing runs are taken. Qualities are not measured."
+    else:
+        yield _expected(known, limits, _bill(plan))
+
+
+UNSETTLED = {
+    "single-run": "a row was run only once",
+    "interval-contains-target": "its times are too uncertain for the target",
+    "faster-may-qualify": "a faster row may keep the target",
+    "quality-unclear": "its quality is not settled",
+    "quality-unknown": "its quality is not measured",
+    "quality-no-reference": "there is no quality to compare with",
+    "quality-no-direction": "it is not known which quality is better",
+    "quality-no-margin": "the scale of the quality is not known",
+    "relative": "no one-worker row is the reference",
+    "failures": "runs of a faster row failed",
+    "other-models": "runs with the same settings trained other models",
+    "faster-may-learn": "a faster row is not shown to learn as well",
+}
+"""Why a decision is provisional, as clauses."""
+
+
+def ending(step: Ended, until: Until, findings: Findings | None) -> str:
+    """How a study ended, in a sentence: decided only if its report says so, too."""
+    if until == "timed":
+        return f"{'Timed' if step.decided else 'Not settled'}: {step.why}."
+    decision = findings.advice.decision if findings else None
+    if not step.decided or decision is None:
+        return f"Not decided: {step.why}."
+    if decision.choice is None:
+        return "Not decided: no row can be advised."
+    if reason := _unsettled(decision):
+        return f"Not decided: {reason}. More runs would hardly change it within these limits."
+    return f"Decided: {step.why}."
+
+
+def _unsettled(decision: Decision) -> str:
+    """Why a decision is provisional, or without any quality; "" if it stands."""
+    if decision.provisional:
+        return " and ".join(UNSETTLED[reason] for reason in decision.provisional)
+    measured = any(verdict.kind not in ("unknown", "no-reference") for verdict in decision.verdicts.values())
+    return "" if measured else UNSETTLED["quality-unknown"]
 
 
 def in_words(step: Batch) -> str:
@@ -116,6 +167,12 @@ def _overview(plan: Survey, points: list[Point]) -> Overview:
     """The state of these points, of which none may have been run."""
     folder = _folder(plan)
     return study_status(folder).over(points) if folder else Overview([]).over(points)
+
+
+def _findings(plan: Survey) -> Findings | None:
+    """What the study has found so far; None if nothing was run."""
+    folder = _folder(plan)
+    return read_study(folder, plan=plan.study.plan) if folder else None
 
 
 def _folder(plan: Survey) -> StudyFolder | None:
@@ -182,18 +239,25 @@ class Sweep:
         """What the study has found so far."""
         folder, study, bill = _folder(plan), plan.study, _bill(plan)
         if folder is None:
-            return self.found(study, measure({}), [], bill)
+            return self.found(study, measure({}), [], bill, None)
         overview = study_status(folder)
-        measures = read_study(folder, overview=overview).measures
-        if any(MODEL in key.swept for key in measures.groups):
+        findings = read_study(folder, plan=study.plan, overview=overview)
+        if any(MODEL in key.swept for key in findings.measures.groups):
             raise UserError(
                 "runs of one model for each row, for --until decided",
                 f"different models in runs with the same settings of {folder.path}",
                 f"See `scalestudy report {folder.path}`.",
             )
-        return self.found(study, measures, overview.points, bill)
+        return self.found(study, findings.measures, overview.points, bill, folder)
 
-    def found(self, study: Study, measures: Measures, statuses: Sequence[PointStatus], bill: Bill) -> Known:
+    def found(
+        self,
+        study: Study,
+        measures: Measures,
+        statuses: Sequence[PointStatus],
+        bill: Bill,
+        folder: StudyFolder | None,
+    ) -> Known:
         """What these points have found; those that wait, run or failed count as tried."""
         numbers = {
             point.name: (key, number)
@@ -207,6 +271,7 @@ class Sweep:
             for key in self.rows
         }
         spent = of_timings = 0.0
+        expected = {key: _mean_wall(measures, key) for key in self.rows}
         for status in statuses:
             found = numbers.get(status.name.removesuffix("-timing") if status.point.timing else status.name)
             if found is None or status.state == "missing":
@@ -216,6 +281,8 @@ class Sweep:
                 cost = units[found[0]] * (status.result.wall_seconds or 0.0)
                 spent += cost
                 of_timings += cost if status.point.timing else 0.0
+            if folder is not None:
+                spent += units[found[0]] * _lost(folder.runs(status.name), expected[found[0]])
         computed = sum(
             units[key] * (run.wall_seconds or 0.0)
             for key, runs in measures.groups.items()
@@ -229,11 +296,34 @@ class Sweep:
             timings,
             trainings,
             spent,
-            EFFICIENCY_TARGET,
+            study.plan.efficiency,
             INDIFFERENCE_ZONE,
             study.quality_margin,
             of_timings / computed if computed else 1.0,
         )
+
+
+def _mean_wall(measures: Measures, key: Key) -> float:
+    """Mean time of a training of a row; 0 if none is known."""
+    if not measures.wall_seconds.values.get(key):
+        return 0.0
+    return measures.wall_seconds.mean(key).value or 0.0
+
+
+def _lost(runs: Sequence[RunFolder], expected: float) -> float:
+    """Seconds of runs that ended without a result: as recorded, else those of a training."""
+    lost = 0.0
+    for run in runs:
+        if run.result() is not None or run.failure() is None:
+            continue
+        starts = [rank.began for rank in run.ranks() if rank.began is not None]
+        progress = run.progress()
+        # One clock: both times are those of the host of rank 0.
+        if starts and progress and progress.updated > starts[0]:
+            lost += progress.updated - starts[0]
+        else:
+            lost += expected
+    return lost
 
 
 def _row_of(point: Point) -> Key:

@@ -8,11 +8,13 @@ from typing import Annotated, Literal
 import typer
 
 from scalestudy.cli.options import (
+    RECORDED_EPOCHS,
     AnswerOption,
     AtMostOption,
     BetterOption,
     ColumnOption,
     DryRunOption,
+    EpochsOption,
     FileOption,
     ForceOption,
     FromOption,
@@ -23,11 +25,13 @@ from scalestudy.cli.options import (
     PointOption,
     ResultsOption,
     RowOption,
+    SamplesOption,
     StudyArgument,
     StudyFile,
     format_option,
     open_study,
     option,
+    plan_given,
     seconds_given,
     worker_counts,
 )
@@ -47,13 +51,16 @@ def _share(text: str | float) -> float:
 def advise(
     study: StudyArgument = None,
     efficiency: Annotated[
-        float,
+        float | None,
         option(
             "Minimum cost efficiency, as 0.7 or 70%: cost of the reference over cost of the choice.",
             "SHARE",
+            "that of [plan], else 0.7",
             parser=_share,
         ),
-    ] = 0.7,
+    ] = None,
+    epochs: EpochsOption = None,
+    samples: SamplesOption = None,
     deadline: Annotated[
         str | None, option('Find the cheapest training within this time: "2h", "90min".', "TIME")
     ] = None,
@@ -78,9 +85,10 @@ def advise(
     """
     from scalestudy.analysis.decision import Criteria
     from scalestudy.analysis.findings import read_study
+    from scalestudy.config.settings import EFFICIENCY_TARGET
     from scalestudy.features.goals import Goal, advise_document, advise_json, answer
 
-    if not 0 < efficiency <= 1:
+    if efficiency is not None and not 0 < efficiency <= 1:
         raise UserError("an efficiency above 0 and at most 1", f"{efficiency:g}", "Write 0.7 for 70 %.")
     if most is not None and most < 1:
         raise UserError("--most of 1 worker or more", f"{most}", "Correct it.")
@@ -88,6 +96,8 @@ def advise(
         raise UserError("--deadline with --most", "--most alone", "Add --deadline, or leave out --most.")
     goal = Goal(seconds_given(deadline, "--deadline"), most)
     options = (column or (), strategy, workers, metric, better, quality_margin, row)
+    if source and (epochs or samples):
+        raise UserError(RECORDED_EPOCHS, "numbers without them", "Leave the option out.")
     if source and study is not None:
         raise UserError("a study or --from FILE", "both", "Leave one out.")
     if any(options) and not source:
@@ -96,10 +106,12 @@ def advise(
         from scalestudy.features.imported.columns import options_of
         from scalestudy.features.imported.gather import import_findings
 
-        criteria = Criteria(efficiency, bill or "worker")
+        criteria = Criteria(efficiency or EFFICIENCY_TARGET, bill or "worker")
         findings = import_findings(source, options_of(*options), criteria=criteria)
     else:
-        findings = read_study(open_study(study), efficiency, bill=bill)
+        opened = open_study(study)
+        plan = plan_given(study, opened, epochs=epochs, samples=samples, efficiency=efficiency)
+        findings = read_study(opened, plan=plan, bill=bill)
     result = answer(findings, goal)
     programs = {"json": partial(advise_json, findings, result)}
     show_document(advise_document(findings, result), form, None, programs)
@@ -139,11 +151,14 @@ def proposal(
     form: Annotated[str | None, format_option("markdown", "html")] = None,
     file: FileOption = None,
     list_panels: Annotated[bool, option("List the review panels.", name="--list")] = False,
-    runs: Annotated[int, option("Different trainings to request.", "N", min=1)] = 1,
+    runs: Annotated[
+        int | None, option("Different trainings to request.", "N", "those of [plan], else 1", min=1)
+    ] = None,
     seeds: Annotated[int | None, option("Repeats of each.", "K", "those of the study", min=1)] = None,
     strategy: Annotated[str | None, option("Strategy to request.", "NAME", "the advised one")] = None,
     workers: Annotated[int | None, option("Workers of each.", "N", "the advised number", min=1)] = None,
-    epochs: Annotated[int | None, option("Epochs of each.", "E", "those of the study", min=1)] = None,
+    epochs: EpochsOption = None,
+    samples: SamplesOption = None,
     charge: Annotated[float | None, option("Units charged per hour.", "X", "the panel's", min=1e-09)] = None,
     unit: Annotated[str | None, option('Name of the unit, such as "GPU-h".', "UNIT", "the panel's")] = None,
     reserve: Annotated[float, option("Share to add as a reserve: 0.1 is a tenth.", "SHARE", min=0.0)] = 0.0,
@@ -164,8 +179,10 @@ def proposal(
         raise UserError("--panel NAME", "none", "Choose one: scalestudy proposal --list")
     refuse_target(file, [study], force=force)
     form = form_by_ending(form, file, FORMS, "markdown")
-    options = RequestOptions(runs, seeds, strategy, workers, epochs, charge, unit, reserve)
-    page = propose(open_study(study), panel, options)
+    opened = open_study(study)
+    plan = plan_given(study, opened, epochs=epochs, samples=samples, runs=runs)
+    options = RequestOptions(plan.runs, seeds, strategy, workers, charge, unit, reserve)
+    page = propose(opened, panel, options, plan)
     if page.gaps:
         items = "1 item" if len(page.gaps) == 1 else f"{len(page.gaps)} items"
         note = f"Not on the page: {items} that {panel} asks for. See its last part."

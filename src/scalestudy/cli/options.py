@@ -8,6 +8,7 @@ import typer
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
+    from scalestudy.config.settings import PlanSettings
     from scalestudy.store.study_folder import StudyFolder
 
 
@@ -126,6 +127,36 @@ MarginOption = Annotated[
         name="--quality-margin",
     ),
 ]
+
+EpochsOption = Annotated[
+    int | None,
+    option("Epochs of the training that is planned.", "E", "those of [plan], else of the study", min=1),
+]
+SamplesOption = Annotated[
+    int | None,
+    option("Samples of the training set that is planned.", "N", "those of [plan], else of the study", min=1),
+]
+RECORDED_EPOCHS = "a study for --epochs and --samples, since its runs recorded their epochs"
+"""What is expected with these options."""
+
+
+def plan_given(
+    given: Path | None,
+    opened: "StudyFolder",
+    **options: float | None,
+) -> "PlanSettings":
+    """The training that is planned: as in the study file, if it is named, else as in the study.
+
+    `options` are keys of [plan] that replace those that are not None.
+
+    Raises:
+        UserError: Something in the study file is wrong.
+    """
+    from scalestudy.config.parse import load_study
+
+    named_file = given is not None and given.is_file()
+    plan = load_study(given).plan if given is not None and named_file else opened.study.plan
+    return plan.model_copy(update={key: value for key, value in options.items() if value is not None})
 
 
 def worker_counts(text: str) -> list[int]:

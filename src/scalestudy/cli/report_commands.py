@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from scalestudy.cli.options import (
+    RECORDED_EPOCHS,
     BetterOption,
     ColumnOption,
+    EpochsOption,
     FileOption,
     ForceOption,
     FromOption,
@@ -19,11 +21,13 @@ from scalestudy.cli.options import (
     MarginOption,
     MetricOption,
     RowOption,
+    SamplesOption,
     StudyArgument,
     argument,
     format_option,
     open_study,
     option,
+    plan_given,
 )
 from scalestudy.cli.printing import out, show_document, writing
 from scalestudy.util.errors import UserError
@@ -76,6 +80,8 @@ def report(
     metric: MetricOption = None,
     better: BetterOption = None,
     quality_margin: MarginOption = None,
+    epochs: EpochsOption = None,
+    samples: SamplesOption = None,
     share: Annotated[
         Path | None,
         option(
@@ -104,7 +110,8 @@ def report(
     if target_quality is not None and not isfinite(target_quality):
         raise UserError("a finite --target-quality", f"{target_quality}", "Correct it.")
     options = (column or (), strategy, workers, metric, better, quality_margin, row)
-    findings, opened = _findings(study, source, file, options, target_quality, force=force)
+    planned = {"epochs": epochs, "samples": samples}
+    findings, opened = _findings(study, source, file, options, target_quality, planned, force=force)
     console = out()
     if form == "html" and file is None:
         if opened is None:
@@ -160,6 +167,7 @@ def _findings(
     file: Path | None,
     options: tuple[Any, ...],
     target_quality: float | None,
+    planned: dict[str, int | None],
     *,
     force: bool,
 ) -> "tuple[Findings, StudyFolder | None]":
@@ -167,6 +175,9 @@ def _findings(
     from scalestudy.analysis.findings import read_study
     from scalestudy.analysis.shared import is_shared, read_shared
 
+    measured_here = not source and not (study is not None and is_shared(study))
+    if any(planned.values()) and not measured_here:
+        raise UserError(RECORDED_EPOCHS, "numbers without them", "Leave the option out.")
     if source:
         from scalestudy.features.imported.columns import options_of
         from scalestudy.features.imported.gather import import_findings, paths_of
@@ -179,7 +190,8 @@ def _findings(
         findings, opened = read_shared(study).findings(target_quality), None
     else:
         opened = open_study(study)
-        findings = read_study(opened, target_quality=target_quality)
+        plan = plan_given(study, opened, **planned)
+        findings = read_study(opened, plan=plan, target_quality=target_quality)
     if any(options):
         raise UserError("--from FILE", "an option that needs it", "Add --from, or leave out that option.")
     return findings, opened

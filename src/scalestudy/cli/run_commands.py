@@ -12,8 +12,10 @@ from scalestudy.cli.options import (
     AtMostOption,
     DeviceOption,
     DryRunOption,
+    EpochsOption,
     ReportOption,
     ResultsOption,
+    SamplesOption,
     StudyFile,
     argument,
     option,
@@ -24,14 +26,18 @@ from scalestudy.cli.printing import err, out
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
-    from scalestudy.analysis.next_runs import Limits
+    from scalestudy.analysis.next_runs import Limits, Until
     from scalestudy.app.survey import Request
     from scalestudy.launch.launcher import Options
 
 
 UntilOption = Annotated[
-    Literal["decided"] | None,
-    option("Run only what the decision needs, until it stands.", default="run the whole grid"),
+    Literal["decided", "timed"] | None,
+    option(
+        "Run only what the decision needs, until it stands; timed: only short timing runs, which answer"
+        " time and cost, not quality.",
+        default="run the whole grid",
+    ),
 ]
 BudgetOption = Annotated[
     str | None,
@@ -54,11 +60,14 @@ def run(
     report: ReportOption = True,
     until: UntilOption = None,
     budget: BudgetOption = None,
+    epochs: EpochsOption = None,
+    samples: SamplesOption = None,
 ) -> None:
     """Run the missing points of a study, then write its report.
 
     With --until decided, time every row first, and train only what the decision needs, with as many seeds as
-    it needs.
+    it needs. With --until timed, only time the rows, for time and cost of the planned training in minutes.
+    --epochs and --samples say which training is planned, as [plan] in the study file does.
 
     After Ctrl-C, run it again to continue. With launch.on = "slurm" or "pbs" the points are submitted and
     watched; Ctrl-C leaves their jobs alone. With --at-most K the next point is submitted when one has ended.
@@ -66,28 +75,32 @@ def run(
     from scalestudy.analysis.next_runs import Limits
     from scalestudy.app.run_study import Interrupted, run_study
     from scalestudy.app.survey import request_of
-    from scalestudy.app.until import run_until_decided
+    from scalestudy.app.until import run_until
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.launch.launcher import Options
 
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
     options = Options(at_most=at_most, repeat=repeat)
-    request, limits = request_of(study, folder), None
+    for name, given in (("--epochs", epochs), ("--samples", samples)):
+        resume += f" {name} {given}" if given else ""
+    request, limits = request_of(study, folder).planning(epochs=epochs, samples=samples), None
     if until:
         limits = Limits(seconds_given(budget, "--budget"))
-        resume += " --until decided"
+        resume += f" --until {until}"
         resume += f" --budget {shlex.quote(budget)}" if budget else ""
     elif budget:
         raise UserError("--until decided with --budget", "--budget alone", "Add --until decided.")
     if dry_run:
-        print_dry_run(request, options, limits)
+        print_dry_run(request, options, limits, until or "decided")
         return
     terminal = Terminal()
     try:
         if limits is None:
             result = run_study(request, listener=terminal, options=options, report=report)
         else:
-            result = run_until_decided(request, limits, listener=terminal, options=options, report=report)
+            result = run_until(
+                request, limits, until or "decided", listener=terminal, options=options, report=report
+            )
     except Interrupted as interrupted:
         where = shlex.quote(str(request.target))
         text = (
@@ -112,16 +125,18 @@ def run(
     raise typer.Exit(1 if result.failures else 0)
 
 
-def print_dry_run(request: "Request", options: "Options", limits: "Limits | None" = None) -> None:
+def print_dry_run(
+    request: "Request", options: "Options", limits: "Limits | None" = None, until: "Until" = "decided"
+) -> None:
     """Print what running or submitting would do, without starting or writing anything."""
     from scalestudy.app.run_study import dry_run
-    from scalestudy.app.until import dry_run_until_decided
+    from scalestudy.app.until import dry_run_until
     from scalestudy.cli.terminal_listener import Terminal
 
     texts = (
         dry_run(request, options, listener=Terminal())
         if limits is None
-        else dry_run_until_decided(request, limits, options, listener=Terminal())
+        else dry_run_until(request, limits, until, options, listener=Terminal())
     )
     for text in texts:
         out().print(text, markup=False)

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PlainSerializer, PrivateAttr
 
 from scalestudy.config.catalog import TaskDefaults, task_defaults
-from scalestudy.config.keys import SECTIONS
+from scalestudy.config.keys import ALL_SECTIONS
 from scalestudy.config.settings import (
     DataSettings,
     LaunchSettings,
+    PlanSettings,
     Seed,
     StoredSettings,
     Strategy,
@@ -101,6 +102,7 @@ class Study(StoredSettings):
     ] = Field(default=None, examples=[0.01, "2 %"])
     """How much worse than one worker's the quality may be to count as no worse: in units of the metric, or as
     a percentage. By default, a rule for the metric."""
+    plan: PlanSettings = PlanSettings()
     data: DataSettings = DataSettings()
     train: TrainSettings = TrainSettings()
     sweep: SweepSettings = SweepSettings()
@@ -139,7 +141,7 @@ def study_toml(study: Study) -> str:
     sweep = study.sweep.model_dump(mode="json")
     swept = {key: sweep[key] for key in SWEPT} | dict(study.sweep.other)
     lines += [toml_line(key, _escape(values)) for key, values in swept.items()]
-    for section in SECTIONS:
+    for section in ALL_SECTIONS:
         given = getattr(study, section).model_dump(mode="json", exclude_defaults=True, exclude_none=True)
         if given:
             lines += ["", f"[{section}]", *(toml_line(key, _escape(value)) for key, value in given.items())]

@@ -13,6 +13,7 @@ from scalestudy.config.formula import WrongFormula, WrongValue, suggestion
 from scalestudy.config.settings import (
     DataSettings,
     LaunchSettings,
+    PlanSettings,
     Seed,
     Strategy,
     StrictModel,
@@ -37,9 +38,13 @@ SECTIONS: dict[str, type[StrictModel]] = {
     "train": TrainSettings,
     "launch": LaunchSettings,
 }
-_MODELS = SECTIONS | {"sweep": SweptValue}
+"""Sections whose keys can be swept: they decide the result of a point."""
+UNSWEPT: dict[str, type[StrictModel]] = {"plan": PlanSettings}
+"""Sections that change no run, only what is concluded from the runs."""
+ALL_SECTIONS = SECTIONS | UNSWEPT
+_MODELS = ALL_SECTIONS | {"sweep": SweptValue}
 SWEEP_KEYS = tuple(SweptValue.model_fields)
-TOP_KEYS = ("task", "name", "quality_margin", *SECTIONS, "sweep")
+TOP_KEYS = ("task", "name", "quality_margin", *ALL_SECTIONS, "sweep")
 _SITE_KEYS = """
     partition account bill qos constraint gpus_per_node cpus_per_node exclusive memory_per_node
     tasks_per_node gpu_request time_limit requeues signal_lead modules module_purge scratch launcher

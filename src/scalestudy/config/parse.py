@@ -66,7 +66,7 @@ class _Parser:
         for key in table:
             if key not in keys.TOP_KEYS:
                 self._unknown(key, key, "", keys.TOP_KEYS)
-        sections = {name: self._section(name, self._table(table, name)) for name in keys.SECTIONS}
+        sections = {name: self._section(name, self._table(table, name)) for name in keys.ALL_SECTIONS}
         sweep = self._sweep(self._table(table, "sweep"))
         for name in sweep["other"]:
             section, key = name.split(".")
@@ -90,7 +90,7 @@ class _Parser:
         return section
 
     def _section(self, section: str, table: dict[str, Any]) -> dict[str, Any]:
-        known = tuple(keys.SECTIONS[section].model_fields)
+        known = tuple(keys.ALL_SECTIONS[section].model_fields)
         for key in table:
             if key not in known:
                 self._unknown(key, f"{section}.{key}", section, known)
@@ -275,7 +275,8 @@ def _did_you_mean(word: Any, known: list[str], otherwise: str) -> str:
 def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
     if section and key in keys.TOP_KEYS:
         return f"`{key}` belongs at the top of the file, before the first [section]."
-    owners = [name for name, model in keys.SECTIONS.items() if key in model.model_fields and name != section]
+    sections = keys.ALL_SECTIONS
+    owners = [name for name, model in sections.items() if key in model.model_fields and name != section]
     owners += ["sweep"] if key in keys.SWEEP_KEYS and section != "sweep" else []
     if owners:
         return f"`{key}` belongs in [{owners[0]}]."
@@ -286,7 +287,7 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
             "The number of nodes follows from `workers` in [sweep] and `tasks_per_node` in the site profile,"
             " the workers of a node."
         )
-    homes = {section: known} | {name: tuple(model.model_fields) for name, model in keys.SECTIONS.items()}
+    homes = {section: known} | {name: tuple(model.model_fields) for name, model in sections.items()}
     for name, names in homes.items():
         if close := keys.suggestion(key.rpartition(".")[2], names):
             return f"Did you mean `{close}`?" if name == section else f"Did you mean `{close}` in [{name}]?"

@@ -191,6 +191,26 @@ class ResolvedData(DataSettings):
     source: Name
 
 
+EFFICIENCY_TARGET = 0.7
+"""Cost efficiency that is worth its cost, unless a plan says otherwise."""
+
+
+class PlanSettings(StoredSettings):
+    """The training that will be paid for, which may be longer than those of the study.
+
+    Times, costs, the decision, deadlines and proposals are computed for it, from what the study measured.
+    """
+
+    epochs: Epochs | None = None
+    """Epochs of the planned training. By default, those of the study."""
+    samples: Annotated[int, Field(gt=0, le=10**12)] | None = None
+    """Samples of the planned training set; evaluations grow alike. By default, those of the study."""
+    runs: Annotated[int, Field(gt=0, le=1_000_000)] = 1
+    """How many such trainings a proposal requests."""
+    efficiency: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = EFFICIENCY_TARGET
+    """Cost efficiency that the choice must keep: 0.7 accepts 1 / 0.7 times the cost of the cheapest row."""
+
+
 class TrainSettings(StoredSettings):
     """The training. Keys without a default have one in the task."""
 

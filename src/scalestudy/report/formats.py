@@ -11,6 +11,7 @@ from scalestudy.analysis.runs import Key
 from scalestudy.analysis.scaling_model import Model
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.study_table import Row, columns, records
+from scalestudy.analysis.switching import Switch
 from scalestudy.report.document import Section
 from scalestudy.report.notes import notes
 from scalestudy.util.registry import Registry
@@ -94,8 +95,14 @@ def _advice(findings: Findings) -> dict[str, Any]:
         "cost_efficiency_target": decision.target,
         "passed_over": [_identity(row.key) | {"why": row.why} for row in decision.passed_over],
         "rivals": [_identity(key) for key in decision.rivals],
-        "in_long_trainings": _identity(decision.lasting) if decision.lasting else None,
+        "planned_epochs": decision.criteria.planned.epochs,
+        "planned_samples": decision.criteria.planned.samples,
+        "in_longer_trainings": _switch(findings.switch) if findings.switch else None,
     }
+
+
+def _switch(switch: Switch) -> dict[str, Any]:
+    return _identity(switch.choice) | {"from_epochs": switch.epochs, "seconds": switch.seconds}
 
 
 def _scaling(model: Model) -> dict[str, Any]:

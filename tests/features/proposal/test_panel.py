@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 import panels
 import synthetic
 from paths import PROJECT
+from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.features.proposal.facts import COLUMNS, FACTS, Missing, RequestOptions
 from scalestudy.features.proposal.panel import (
     ResourceRequest,
@@ -160,16 +162,38 @@ def test_without_knowing_the_nodes_no_nodes_are_requested():
     assert isinstance(found, Missing) and "nodes" in found.why
 
 
+def planned(epochs):
+    """The full study, for trainings of another length."""
+    findings = panels.full()
+    criteria = replace(findings.criteria, planned=PlannedTraining(epochs))
+    return analyse(findings.name, findings.runs, findings.planned, criteria)
+
+
 def test_more_epochs_take_longer_by_what_repeats_in_each():
-    subject = panels.subject(panels.full())
-    phases = panels.full().phases[subject.row.key]
-    fixed = phases["start-up"] + phases["compile"] + phases["saving"]
-    once, twice = subject.hours(subject.row), subject.hours(subject.row, epochs=24)
-    assert once == pytest.approx(subject.row.wall_seconds.value / 3600)
-    assert once == pytest.approx(subject.findings.advice.decision.price.seconds.value / 3600)
-    assert twice == pytest.approx(once + (sum(phases.values()) - fixed) / 3600)
-    assert requested(RequestOptions(epochs=24)).exact > requested().exact
-    assert any("24 epochs" in origin for _, _, origin in requested(RequestOptions(epochs=24)).steps)
+    row = panels.subject(panels.full()).row
+    options = RequestOptions(strategy=row.strategy, workers=row.workers)
+    hours = {epochs: panels.subject(planned(epochs), options).hours(row) for epochs in (12, 24, 48)}
+    assert hours[12] == pytest.approx(row.wall_seconds.value / 3600, rel=1e-6)
+    assert hours[48] - hours[24] == pytest.approx(2 * (hours[24] - hours[12]))
+    longer = requested(options, findings=planned(24))
+    assert longer.exact > requested(options).exact
+    assert any("24 epochs" in origin for _, _, origin in longer.steps)
+
+
+def test_a_request_is_for_the_row_that_the_planned_training_needs():
+    """Start-up decides six epochs; six hundred are decided by their steps."""
+    runs = [
+        synthetic.run("native", n, seed, training_seconds=12.0 * (1 + 0.002 * seed) / n, samples=100)
+        for n in (1, 2)
+        for seed in range(3)
+    ]
+    short, long = (
+        analyse("short", runs, synthetic.plan(runs), Criteria(planned=PlannedTraining(epochs)))
+        for epochs in (None, 600)
+    )
+    assert (panels.subject(short).row.workers, panels.subject(long).row.workers) == (1, 2)
+    request = requested(RequestOptions(runs=40), findings=long)
+    assert request.exact == pytest.approx(40 * 3 * panels.subject(long).hours(panels.subject(long).row) * 2)
 
 
 @pytest.mark.parametrize(("cores", "told_as"), [(1, "a core-hour."), (4, "4 core-hours.")])

@@ -74,6 +74,9 @@ def test_a_study_that_knows_all_leaves_nothing_open(panel):
 def test_facts_have_the_values_of_the_study():
     subject = panels.subject(panels.full())
     row, result = subject.row, panels.full().measures.groups[subject.row.key][0].result
+    # The first of 12 epochs takes a quarter longer than the others, and so does its evaluation.
+    first = 0.25 / 12.25 * 1.05 * row.training_seconds.value
+    start_up = sum(panels.full().phases[row.key][name] for name in ("start-up", "compile", "saving"))
     energy = sum(use.joules for use in result.gpus) / 3600
     values = {
         "counts": "1, 2, 4 and 8",
@@ -85,7 +88,7 @@ def test_facts_have_the_values_of_the_study():
         "speedup_training": with_ends(row.speed.training),
         "training_time": units.duration(row.training_seconds.value),
         "epoch_time": f"{row.training_seconds.value / 12:.1f} s",
-        "start_up": "16 s",
+        "start_up": units.duration(start_up + first),
         "same_work": "12,000",
         "against": "1 worker",
         "quality": f"IoU {with_ends(row.quality, 3)}",

@@ -9,6 +9,7 @@ from math import floor, log10
 from typing import NamedTuple
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.planned_training import PlannedTraining, time_parts
 from scalestudy.analysis.price import is_undecided
 from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import metric_label
@@ -31,9 +32,6 @@ from scalestudy.store.records import RankRecord, Result
 from scalestudy.util import units
 from scalestudy.util.errors import UserError
 
-FIXED = ("start-up", "framework", "join", "build", "compile", "saving", "proof")
-"""Phases of a run that do not grow with its epochs. All other phases are assumed to grow."""
-
 
 @dataclass(frozen=True)
 class RequestOptions:
@@ -43,7 +41,6 @@ class RequestOptions:
     seeds: int | None = None
     strategy: str | None = None
     workers: int | None = None
-    epochs: int | None = None
     charge: float | None = None
     unit: str | None = None
     reserve: float = 0.0
@@ -95,6 +92,11 @@ class ProposalSubject:
             return f"its cost efficiency is {significant(efficiency, 2)}, below {decision.target:g}"
         return f"{decision.choice.label} is faster" if decision.choice else "it advises nothing"
 
+    @property
+    def planned(self) -> PlannedTraining:
+        """The training that is requested."""
+        return self.findings.criteria.planned
+
     def runs(self, row: Row) -> list[Result]:
         """Return the results of a row's runs."""
         runs = self.findings.measures.groups[row.key]
@@ -112,16 +114,16 @@ class ProposalSubject:
 
     def fixed_seconds(self, row: Row) -> float:
         """Return the seconds of a run that do not grow with its epochs."""
-        return sum(self.findings.phases[row.key].get(name, 0.0) for name in FIXED)
+        found = [time_parts(run) for run in self.findings.measures.groups[row.key]]
+        parts = [part.fixed for part in found if part is not None]
+        return sum(parts) / len(parts) if parts else 0.0
 
-    def hours(self, row: Row, epochs: int | None = None) -> float:
-        """Return the hours of a row's run from its start to its result, which sites bill.
-
-        With `epochs`, the training has this many epochs. Fixed phases are counted once.
-        """
-        repeated = sum(self.findings.phases[row.key].values()) - self.fixed_seconds(row)
-        more = epochs / self.epochs(row) - 1 if epochs else 0.0
-        return ((row.wall_seconds.value or 0.0) + more * repeated) / 3600
+    def hours(self, row: Row) -> float:
+        """Return the hours of the planned training from its start to its result, which sites bill."""
+        planned = self.findings.measures.planned_seconds
+        if not planned.values.get(row.key):
+            return (row.wall_seconds.value or 0.0) / 3600
+        return (planned.mean(row.key).value or 0.0) / 3600
 
     def epochs(self, row: Row) -> int:
         """Return the number of epochs of a row's runs."""

@@ -136,7 +136,7 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
     row, options = subject.row, subject.options
     if not subject.advised and options.workers is None:
         return _not_advised(subject)
-    hours, nodes = subject.hours(row, options.epochs), subject.nodes(row)
+    hours, nodes = subject.hours(row), subject.nodes(row)
     base = nodes if panel.base == "node" else row.workers
     if base is None:
         return NODES
@@ -147,7 +147,11 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
     exact = useful * charge * (1 + options.reserve)
     total = round_up(exact)
     origin = f"mean of {count_noun(row.runs, 'run')} of {count_noun(measured, 'epoch')}"
-    origin += f", for {count_noun(options.epochs, 'epoch')}" if options.epochs not in (None, measured) else ""
+    planned = subject.planned
+    if planned.epochs not in (None, measured):
+        origin += f", for {count_noun(planned.epochs, 'epoch')}"
+    if planned.samples is not None:
+        origin += f" of {planned.samples:,} samples"
     charged = "`--charge`" if options.charge else f"profile of {panel.panel}"
     steps = [
         ("Trainings", f"{options.runs:,}", "`--runs`"),
@@ -199,13 +203,13 @@ def request_blocks(request: ResourceRequest) -> tuple[Block, ...]:
 
 
 def _assumed(subject: ProposalSubject) -> tuple[str, ...]:
-    row, options = subject.row, subject.options
-    samples = subject.runs(row)[0].training_samples
+    row = subject.row
+    samples = subject.planned.samples or subject.runs(row)[0].training_samples
     batch = f", a global batch of {row.global_batch:,}" if row.global_batch else ""
     sentences = [
         "An hour counts from the start of the processes to the result: start-up, compilation, evaluation and"
         " saving are in it, queues and what a job does before are not.",
-        f"Every training is as large as those measured: {samples:,} samples{batch}.",
+        f"Every training has {samples:,} samples{batch}.",
     ]
     ranks = subject.ranks(row)
     if ranks and not any(rank.device_uuids for rank in ranks):
@@ -213,8 +217,9 @@ def _assumed(subject: ProposalSubject) -> tuple[str, ...]:
         cores = granted.pop() if len(granted) == 1 else 0
         hour = f"{cores} core-hours" if cores > 1 else "a core-hour" if cores else "one of all its cores"
         sentences.append(f"The runs computed on processors, without GPUs: an hour of a worker is {hour}.")
-    if options.epochs and options.epochs != subject.epochs(row):
+    if not subject.planned.as_measured:
         sentences.append(
-            "Time grows with epochs as the measured ones' did; what does not repeat in each is counted once."
+            "Steps, input and evaluations take as long in every epoch as in the measured ones; start-up,"
+            " compilation and saving are counted once."
         )
     return tuple(sentences)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.analysis.statistics import Estimate
+from scalestudy.config.settings import PlanSettings
 from scalestudy.features.proposal.facts import (
     COLUMNS,
     CURVE,
@@ -78,13 +79,17 @@ class PartContent(NamedTuple):
     missing: Sequence[Missing] = ()
 
 
-def propose(folder: StudyFolder, panel: str, options: RequestOptions) -> ProposalPage:
+def propose(
+    folder: StudyFolder, panel: str, options: RequestOptions, plan: PlanSettings | None = None
+) -> ProposalPage:
     """Return the page for a panel (its name or file) and a study, which need not be complete.
+
+    The request is for the training that `plan` describes; by default, the study's plan.
 
     Raises:
         UserError: If the panel does not exist or is invalid, or `options` name a row that was not measured.
     """
-    return compose(read_study(folder), find_panel(panel), options)
+    return compose(read_study(folder, plan=plan), find_panel(panel), options)
 
 
 def compose(findings: Findings, panel: Panel, options: RequestOptions) -> ProposalPage:
