@@ -207,14 +207,15 @@ def strategies() -> str:
             )
         lines += [
             "",
-            "| Strategy | Timed | `compression` | `xla` |",
-            "|-|-|-|-|",
+            "| Strategy | Steps | Timed | `compression` | `xla` |",
+            "|-|-|-|-|-|",
         ]
         for row in engine.strategies:
             if row.stands_for:
                 continue
             compression = ", ".join(f"`{form}`" for form in row.compressions) or "–"
             cells = [
+                "together" if row.synchronous else "asynchronous",
                 "yes" if row.timed else "no",
                 compression,
                 "yes" if row.xla else "no",

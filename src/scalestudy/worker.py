@@ -99,8 +99,10 @@ def _train(folder: RunFolder, placement: Placement, clock: PhaseClock) -> int:
     with clock.phase("framework"):
         mode = next((name for name in MODES.names() if (folder.path / f"{name}.json").exists()), None)
         from scalestudy.training.device_setup import OwnPart
-        from scalestudy.training.rank_run import run as train
+        from scalestudy.training.rank_run import run as synchronous
+        from scalestudy.training.rank_run import run_asynchronous
 
+        train = synchronous if point.traits.synchronous else run_asynchronous
         run = MODES.get(mode) if mode is not None else train
     try:
         secret = secret_set(folder.path, placement) if rendezvous and rendezvous.secret else nullcontext()

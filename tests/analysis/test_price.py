@@ -3,6 +3,7 @@ import pytest
 import synthetic
 from imported_runs import imported_run
 from published import TABLES, column
+from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure
 from scalestudy.analysis.price import speed_up
 from scalestudy.analysis.quality import judge
@@ -148,3 +149,24 @@ def test_the_baseline_itself_is_one_without_chance():
     found = speed(synthetic.seeded((1, 2), ("horovod",)), "horovod", 1).steady
     assert (found.low, found.value, found.high) == (1, 1, 1)
     assert speed([synthetic.run("horovod", 1)], "horovod", 1).steady.low is None
+
+
+def test_asynchronous_workers_have_no_speed_up_and_no_price_but_are_judged_by_quality():
+    runs = [
+        synthetic.run(name, workers, seed, throughput=100.0 * workers)
+        for name, workers in (("single", 1), ("parameter-server", 1), ("parameter-server", 4), ("horovod", 4))
+        for seed in range(3)
+    ]
+    found = speed(runs, "parameter-server", 4)
+    assert (found.steady.value, found.training.value) == (None, None)
+    assert "asynchronous" in found.reason
+    findings = analyse("made", runs)
+    rows = {(row.strategy, row.workers): row for row in findings.rows}
+    assert speed(runs, "horovod", 4).steady.value == pytest.approx(4)
+    assert rows["horovod", 4].price
+    assert not rows["parameter-server", 4].price
+    assert not rows["parameter-server", 1].price
+    assert rows["parameter-server", 4].verdict.reference == key_of("parameter-server", 1, {})
+    assert findings.advice.choice.strategy != "parameter-server"
+    told = {record["strategy"]: record["synchronous"] for record in records(findings.rows)}
+    assert told == {"single": True, "parameter-server": False, "horovod": True}

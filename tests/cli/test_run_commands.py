@@ -372,6 +372,38 @@ def test_a_dry_run_needs_no_queue_and_writes_nothing(call, queued: Path, queue, 
     assert set(queued.parent.rglob("*")) == before
 
 
+def test_the_script_of_any_point_is_printed_and_those_of_all_are_written(call, queued: Path) -> None:
+    prepare(call, queued)
+    code, one, _ = call("submit", queued, "--dry-run", "--point", "native-w1-s0")
+    two = call("submit", queued, "--dry-run", "--point", "native-w2-s0")[1]
+    assert code == 0
+    assert one.startswith("#!") and "native-w1-s0" in one and "native-w2-s0" not in one
+    assert one != two
+    folder = queued.parent / "scripts"
+    code, text, _ = call("submit", queued, "--dry-run", "--all", folder)
+    assert code == 0 and "2 job scripts" in text
+    assert {file.name: file.read_text() for file in folder.iterdir()} == {
+        "native-w1-s0.sh": one,
+        "native-w2-s0.sh": two,
+    }
+    assert not (queued.parent / "studies").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--point", "native-w1-s0"), "--dry-run"),
+        (("--all", "scripts"), "--dry-run"),
+        (("--dry-run", "--point", "native-w1-so"), "native-w1-s0"),
+        (("--dry-run", "--point", "native-w1-s0", "--all", "scripts"), "--point or --all"),
+    ],
+)
+def test_scripts_that_cannot_be_shown_are_refused(call, queued: Path, words, named) -> None:
+    prepare(call, queued)
+    code, _, errors = call("submit", queued, *words)
+    assert code == 2 and named in errors
+
+
 def test_a_dry_run_prints_one_script_and_a_line_for_each_further_point(call, queued: Path) -> None:
     prepare(call, queued)
     queued.write_text(queued.read_text().replace("seed = 0", "seed = [0, 1, 2, 3]"))

@@ -21,7 +21,7 @@ from scalestudy.cluster.worker_environment import (
     process_environment,
     refuse_missing,
 )
-from scalestudy.engines.tensorflow.tensorflow_traits import BY_TF_CONFIG, ENGINE
+from scalestudy.engines.tensorflow.tensorflow_traits import BY_SERVERS, BY_TF_CONFIG, ENGINE
 from scalestudy.hardware import installed
 from scalestudy.hardware.devices import Gpu, read_gpus
 from scalestudy.hardware.no_gpus import Reason
@@ -46,11 +46,26 @@ def test_where_processes_meet_by_tensorflow_each_knows_all_and_no_proxy():
 
 
 @pytest.mark.parametrize(
-    "strategy", [name for name in REGISTRY.names() if traits(name).rendezvous != BY_TF_CONFIG]
+    "strategy",
+    [name for name in REGISTRY.names() if traits(name).rendezvous not in (BY_TF_CONFIG, BY_SERVERS)],
 )
 def test_elsewhere_a_stale_tf_config_goes_and_proxies_stay(strategy):
     found = changes(strategy)
     assert found.unset == ["TF_CONFIG"] and "TF_CONFIG" not in found.values
+
+
+def test_the_process_of_rank_0_also_holds_the_coordinator_and_the_parameter_server():
+    place = Placement(2, 3, 0, 1, 1, ("n1", "n1", "n2"), "slurm", 20000)
+    found = changes("parameter-server", placement=place)
+    assert found.unset == ["HTTPS_PROXY"]
+    assert json.loads(found.values["TF_CONFIG"]) == {
+        "cluster": {
+            "worker": ["n1:20000", "n1:20001", "n2:20000"],
+            "ps": ["n1:20002"],
+            "chief": ["n1:20003"],
+        },
+        "task": {"type": "worker", "index": 2},
+    }
 
 
 def test_without_hosts_and_a_port_they_cannot_meet():

@@ -130,6 +130,11 @@ COMPILED = "[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = "
         (MICRO.format(3), {}, ["3 micro-batches of each of the 2 workers"]),
         *((f'{COMPILED}"{name}"', {}, ["line 4", name]) for name in ("mirrored", "multiworker", "horovod")),
         (
+            '[train]\noptimizer = "lamb"\n[sweep]\nstrategy = "ddp"',
+            {},
+            ["an optimizer of torch", "study.toml, line 3"],
+        ),
+        (
             '[train]\nxla = true\n[sweep]\nstrategy = "ddp"',
             {},
             ["xla = false under ddp", "line"],
@@ -160,7 +165,7 @@ def test_what_cannot_run_is_refused(text: str, machine: dict[str, Any], words: l
         (f'{COMPILED}["single", "virtual"]', {}),
         ('[launch]\ndevice = "cpu"\n[sweep]\nworkers = 8', {"gpus": 2}),
         ('[sweep]\nstrategy = "virtual"\nworkers = 64\nseed = 0', {"gpus": 1}),
-        *((SCALED.format(name), {}) for name in ("adam", "adamw", "momentum")),
+        *((SCALED.format(name), {}) for name in ("adam", "adamw", "lamb", "momentum")),
     ],
 )
 def test_what_can_run_is_not_refused(text: str, machine: dict[str, Any]) -> None:

@@ -93,3 +93,17 @@ def test_an_update_of_the_larger_batch_forgets_as_much_as_the_updates_it_replace
         average *= ADAM.beta_2
     larger *= scale_averages(ADAM, 14).beta_2
     assert larger == pytest.approx(average)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "batch", "update", "ratio"),
+    [
+        ("mirrored", "per-worker", 16, 2),
+        ("parameter-server", "per-worker", 8, 1),
+        ("mirrored", "global", 8, 1),
+        ("parameter-server", "global", 4, 0.5),
+    ],
+)
+def test_an_update_is_of_all_workers_or_of_one(strategy, batch, update, ratio):
+    made = point(strategy=strategy, terms={"implementation": strategy}, train={"batch": batch})
+    assert (made.update_batch, made.batch_ratio) == (update, ratio)

@@ -168,3 +168,19 @@ def test_seconds_add_up_until_something_changes(times, seen, seconds):
     clock = iter([times[0], *times])
     timer = ProgressTimer(5.0, lambda: next(clock))
     assert [timer.look(value) for value in seen] == seconds
+
+
+@pytest.mark.parametrize(
+    ("phase", "living", "rank", "lives"),
+    [
+        ("callbacks", (0, 2), 1, False),  # it serves, though rank 0 may be further behind
+        ("callbacks", (1, 2), 0, False),
+        ("step", (0, 1, 2), 0, True),
+    ],
+)
+def test_of_rank_0_and_those_that_serve_it_the_one_that_hangs(phase, living, rank, lives):
+    serving = [sign(rank, 5 + rank, phase="serving") for rank in (1, 2)]
+    for marks in (1, 40):
+        signs = [sign(0, marks, phase=phase), *serving]
+        hang = first_hung(signs, later(signs, *living), 3, 120)
+        assert (hang.rank, hang.lives) == (rank, lives)

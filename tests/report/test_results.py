@@ -42,6 +42,11 @@ def test_what_is_missing_has_a_footnote_and_the_brief_table_has_none():
     assert table(synthetic.oversubscribed(), brief=True).footnotes == ()
 
 
+def test_an_asynchronous_row_is_marked():
+    made = table([synthetic.run("single", 1), synthetic.run("parameter-server", 4)])
+    assert [str(row[0]) for row in made.rows] == ["single", "parameter-server (asynchronous)"]
+
+
 def test_a_row_that_learned_nothing_stands_out_and_a_failed_run_has_a_note():
     qualities = ((1, 0.95), (1, 0.95), (2, 0.95), (2, 0.11))
     runs = [

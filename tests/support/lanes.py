@@ -44,6 +44,7 @@ GROUPS = {
         "test_gpu_benchmark.py",
     ),
     "mpirun": ("engines/tensorflow/test_mpirun.py",),
+    "asynchronous": ("test_asynchronous.py",),
     "course": ("test_course.py",),
     "hosts": ("launch/test_virtual_hosts.py",),
     "tutorials": ("docs/test_tutorials.py",),

@@ -2,7 +2,7 @@
 
 Runs of one seed are a block (`analysis.statistics`): they share split and initial weights and were taken in
 one round, in random order (`study.expand`). Only comparable rows share a design: qualities by one metric, for
-rows whose runs all learned; times of real workers separate from those of virtual workers,
+rows whose runs all learned; times of real workers separate from those of virtual and of asynchronous workers,
 and never of oversubscribed runs.
 """
 
@@ -32,7 +32,7 @@ from scalestudy.analysis.statistics import (
     quality_scale,
 )
 from scalestudy.config.objectives import Sense
-from scalestudy.plugins.strategies import is_timed, references
+from scalestudy.plugins.strategies import is_synchronous, is_timed, references
 from scalestudy.store.records import PROVING_STEPS, Timing
 
 T = TypeVar("T", bound=Hashable)
@@ -107,7 +107,7 @@ def measured(
 def measure_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
     """Times or rates, which are compared as ratios; oversubscribed rows have no design."""
     usable = [key for key, runs in groups.items() if values.get(key) and not oversubscription(runs)]
-    alike = gather_keys(usable, lambda key: is_virtual(groups[key])).values()
+    alike = gather_keys(usable, lambda key: (is_virtual(groups[key]), is_asynchronous(groups[key]))).values()
     return measured(values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM)
 
 
@@ -286,9 +286,14 @@ def is_virtual(runs: Sequence[Run]) -> bool:
     return not is_timed(runs[0].result.implementation)
 
 
+def is_asynchronous(runs: Sequence[Run]) -> bool:
+    """Whether the workers of these runs took no common steps."""
+    return not is_synchronous(runs[0].result.implementation)
+
+
 def times_count(runs: Sequence[Run]) -> bool:
-    """Whether times can be compared: not those of oversubscribed or virtual workers."""
-    return not oversubscription(runs) and not is_virtual(runs)
+    """Whether times can be compared: not those of oversubscribed, virtual or asynchronous workers."""
+    return not oversubscription(runs) and not is_virtual(runs) and not is_asynchronous(runs)
 
 
 def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:
@@ -317,7 +322,7 @@ def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:
 def equal_updates(groups: Mapping[Key, Sequence[Run]]) -> dict[Key, Key]:
     """The first row whose updates each row's equal, according to the first losses of their timing runs.
 
-    With one global batch, strategies of one engine sum the same gradients on any number of
+    With one global batch, synchronous strategies of one engine sum the same gradients on any number of
     workers, unless a layer sees only its worker's share. Rows without timing runs, and those whose losses
     differ, make updates of their own.
     """
@@ -353,7 +358,9 @@ def _losses(runs: Sequence[Run]) -> dict[int | None, Timing]:
     return {
         run.result.seed: timing
         for run in runs
-        if (timing := run.result.timing) and timing.warm_up_steps + timing.steps >= PROVING_STEPS
+        if (timing := run.result.timing)
+        and timing.warm_up_steps + timing.steps >= PROVING_STEPS
+        and is_synchronous(run.result.implementation)
     }
 
 

@@ -13,6 +13,7 @@ from scalestudy.analysis.measures import (
     Measure,
     Measures,
     find_baseline,
+    is_asynchronous,
     is_virtual,
     oversubscription,
     times_count,
@@ -60,14 +61,7 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     """Speed-up of a row over its baseline, from steady throughput, training time and wall time."""
     runs = measures.groups[key]
     baseline = find_baseline(key, measures.groups, timed=True)
-    excluded = oversubscription(runs)
-    reason = (
-        "virtual workers are computed one after another, so they have no speed-up"
-        if is_virtual(runs)
-        else f"{'disturbed' if excluded == SHARED_CORES else 'oversubscribed'}: {excluded}"
-        if excluded
-        else None
-    )
+    reason = _why_no_speed_up(runs)
     if reason is None and baseline is None:
         reason = _no_baseline(key, measures.groups)
     if reason is not None or baseline is None:
@@ -76,6 +70,17 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     training, training_reason = _of_times(key, baseline, measures, measures.training_seconds)
     wall, _ = _of_times(key, baseline, measures, measures.wall_seconds)
     return SpeedUp(steady, training, wall, baseline, reason, training_reason)
+
+
+def _why_no_speed_up(runs: Sequence[Run]) -> str | None:
+    if is_virtual(runs):
+        return "virtual workers are computed one after another, so they have no speed-up"
+    if is_asynchronous(runs):
+        return "asynchronous: with more workers each update is of older weights, which has no speed-up"
+    excluded = oversubscription(runs)
+    if excluded is None:
+        return None
+    return f"{'disturbed' if excluded == SHARED_CORES else 'oversubscribed'}: {excluded}"
 
 
 def _no_baseline(key: Key, groups: Groups) -> str:

@@ -16,6 +16,7 @@ from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.to_target import Useful
 from scalestudy.config.file import QualityMargin
 from scalestudy.config.objectives import Sense, gain
+from scalestudy.plugins.strategies import is_synchronous
 
 if TYPE_CHECKING:
     import polars as pl
@@ -202,6 +203,7 @@ _COLUMNS: dict[str, _Column] = {
     "worst_quality": ("float", "worst_quality"),
     "failed_runs": ("whole", "failed_runs"),
     "speedup_basis": ("text", lambda row: None if row.speed.steady.value is None else row.basis),
+    "synchronous": ("flag", lambda row: is_synchronous(row.implementation)),
     "timing_runs": ("whole", "timings"),
     "taken_from": ("text", "source"),
     **_interval("useful", "useful.speedup"),

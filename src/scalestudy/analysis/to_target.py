@@ -15,7 +15,7 @@ from itertools import accumulate
 from math import isfinite
 from typing import NamedTuple
 
-from scalestudy.analysis.measures import Measures, measured
+from scalestudy.analysis.measures import Measures, is_asynchronous, measured
 from scalestudy.analysis.price import speed_up
 from scalestudy.analysis.runs import Key, Run, Seed, epoch_values, seed_of
 from scalestudy.analysis.statistics import LOGARITHM, NOTHING, ONE, Estimate
@@ -65,7 +65,7 @@ def useful_speed_ups(keys: Sequence[Key], measures: Measures, target: float) -> 
     trainings: dict[Key, dict[Seed, float | None]] = {}
     for key in keys:
         runs, better = measures.groups[key], measures.senses[key].better
-        if better is None:
+        if better is None or is_asynchronous(runs):
             continue
         one = runs[0].result
         updates = _Updates(one.engine, one.metric, key.variant, key.workers, one.global_batch)

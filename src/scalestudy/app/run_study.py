@@ -12,13 +12,14 @@ from scalestudy.app.result import StudyResult
 from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.app.task_checks import check_task_files
 from scalestudy.config.expand import RunOrder
+from scalestudy.config.formula import suggestion
 from scalestudy.config.point import Point
 from scalestudy.launch.launcher import Note, Options, Overview, Step, Submitted
-from scalestudy.launch.queue.queue_launcher import goes_on, next_submission
+from scalestudy.launch.queue.queue_launcher import QueueLauncher, goes_on, next_submission
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util import units
-from scalestudy.util.errors import RunError
+from scalestudy.util.errors import RunError, UserError
 
 
 class Interrupted(KeyboardInterrupt):
@@ -102,6 +103,32 @@ def dry_run(
         yield f"{len(left)} of the finished ones are disturbed: --repeat-disturbed repeats them."
     if shared := sum(point.oversubscribed is not None for point in ready.values()):
         yield f"{shared} of them oversubscribed: their times will not count."
+
+
+def job_scripts(
+    request: Request, options: Options | None = None, *, point: str | None, listener: Listener
+) -> dict[str, str]:
+    """Return the job script of a point, or of every point of a study, whatever its state.
+
+    Args:
+        request: The study, whose launcher submits to a queue.
+        options: How to submit it.
+        point: Name of the point; None for all.
+        listener: Is told what a dry run would be told.
+
+    Raises:
+        UserError: There is no such point, or its script cannot be written.
+    """
+    plan = survey(request, options, must=False, listener=listener)
+    assert isinstance(plan.launcher, QueueLauncher)
+    points = [known for known in plan.order.arrange(plan.points) if point in (None, known.name)]
+    if not points:
+        names = [known.name for known in plan.points]
+        close = suggestion(point or "", names)
+        expected = f"the name of one of the {len(names)} points"
+        raise UserError(expected, str(point), f"Did you mean {close}?" if close else f"One is {names[0]}.")
+    ready = plan.dry_run_points(points, listener)
+    return plan.launcher.scripts(request.target, plan.study, ready, plan.overview, plan.options)
 
 
 def _expected_time(plan: Survey, names: set[str]) -> str:

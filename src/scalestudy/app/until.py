@@ -337,9 +337,10 @@ def _more_seeds(seeds: Sequence[int], count: int) -> tuple[int, ...]:
 
 
 def _refuse_untimed(point: Point) -> None:
-    if not point.traits.timed:
+    if not point.traits.has_speed_up:
+        why = "take no common steps" if point.traits.timed else "take turns"
         raise UserError(
             "strategies whose times can be compared, for --until decided",
-            f'"{point.strategy}", whose workers take turns',
+            f'"{point.strategy}", whose workers {why}',
             "Take it out of the sweep, or run the grid without --until.",
         )

@@ -118,12 +118,15 @@ def _print_strategies(form: Literal["table", "json"]) -> None:
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("Strategy", "Engine", "Timed", "Nodes", "Gradients by", "Here"):
+    for name in ("Strategy", "Engine", "Steps", "Nodes", "Gradients by", "Here"):
         table.add_column(name, overflow="fold", no_wrap=name in ("Strategy", "Engine"))
     for row in records:
         here = Text(row["missing"] or "usable", style=STYLES["warn"] if row["missing"] else "")
-        timed, nodes = "yes" if row["timed"] else "no", "many" if row["nodes"] else "one"
-        table.add_row(row["strategy"], row["engine"], timed, nodes, row["summed_by"] or "–", here)
+        steps = "synchronous" if row["synchronous"] else "asynchronous"
+        if not row["timed"]:
+            steps += ", untimed"
+        nodes = "many" if row["nodes"] else "one"
+        table.add_row(row["strategy"], row["engine"], steps, nodes, row["summed_by"] or "–", here)
     console = out()
     console.print(table)
     for action in dict.fromkeys(row["action"] for row in records if row["missing"]):

@@ -151,6 +151,14 @@ def submit(
     after: Annotated[
         str | None, option("Job that must succeed before these start, such as one that makes data.", "JOB")
     ] = None,
+    point: Annotated[
+        str | None,
+        option("With --dry-run, print this point's job script.", "POINT", name="--point"),
+    ] = None,
+    scripts: Annotated[
+        Path | None,
+        option("With --dry-run, write the job script of every point into this folder.", "DIR", name="--all"),
+    ] = None,
 ) -> None:
     """Submit the missing points of a study to its queue, Slurm or PBS Professional.
 
@@ -179,6 +187,14 @@ def submit(
         resubmissions=resubmit,
         after=after,
     )
+    for name, given in (("--point", point), ("--all", scripts)):
+        if given is not None and not dry_run:
+            raise UserError(f"{name} with --dry-run", f"{name} alone", "Add --dry-run.")
+    if scripts is not None and point is not None:
+        raise UserError("--point or --all", "both", "Leave one out.")
+    if scripts is not None or point is not None:
+        _show_scripts(request, options, point, scripts)
+        return
     if dry_run:
         print_dry_run(request, options)
         return
@@ -187,6 +203,27 @@ def submit(
         out().print(f"Watch it with: scalestudy status {where} --live", markup=False)
     else:
         out().print(f"Nothing was submitted. See scalestudy status {where}", markup=False)
+
+
+def _show_scripts(request: "Request", options: "Options", point: str | None, folder: Path | None) -> None:
+    """Print the job script of a point, or write those of all points into a folder."""
+    from scalestudy.app.run_study import job_scripts
+    from scalestudy.cli.terminal_listener import Terminal
+    from scalestudy.launch.queue.queue_launcher import write_script
+
+    found = job_scripts(request, options, point=point, listener=Terminal())
+    if folder is None:
+        (text,) = found.values()
+        out().print(text, markup=False, soft_wrap=True, end="")
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in found.items():
+        try:
+            write_script(folder / f"{name}.sh", text)
+        except FileExistsError as error:
+            expected = f"a folder without earlier job scripts for --all {folder}"
+            raise UserError(expected, f"{error.filename}", "Name another folder, or remove them.") from None
+    out().print(f"{len(found)} job scripts are in {folder}", markup=False)
 
 
 OPTION = re.compile(r"-n\d*|--(workers|seeds?|device|cpus-per-worker|out|help)(=.*)?", re.DOTALL)

@@ -107,6 +107,8 @@ def _point(
     launch["environments"] = {kind.engine: environments[kind.engine]} if known else None
     places = max(workers, kind.processes_of(workers))
     nodes = machine.nodes(places, launch["cpus_per_worker"], launch["device"])
+    if not kind.synchronous and workers > 1 and sections["train"]["deterministic"] is None:
+        sections["train"]["deterministic"] = False  # the order of updates depends on who is faster
     train = TrainSettings.model_validate(sections["train"])
     return Point.model_validate(
         {

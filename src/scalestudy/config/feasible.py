@@ -135,6 +135,14 @@ def _of_training(point: Point) -> Iterator[_Obstacle]:
             "Remove it, or take a strategy of PyTorch.",
             ("train.compile", "engine"),
         )
+    offered = engine_traits(point.engine).optimizers
+    if offered and train.optimizer not in offered:
+        yield (
+            f"an optimizer of {point.engine}, one of {', '.join(offered)}, for point {point.name}",
+            f'optimizer = "{train.optimizer}"',
+            "Take one of these, a strategy of TensorFlow, or a task with its own optimizer(model, rate).",
+            ("train.optimizer", "sweep.strategy"),
+        )
     if train.xla and not point.traits.xla:
         yield (
             f"xla = false under {point.implementation}, whose steps XLA does not compile",
@@ -161,6 +169,8 @@ def _of_exchange(point: Point) -> Iterator[_Obstacle]:
         )
     if kind.most_workers == 1:
         return
+    if not kind.synchronous:
+        yield from _of_asynchronous(point)
     if wire != "none" and wire not in kind.compressions:
         names = [name for name in working_names() if wire in traits(name).compressions]
         others = " or ".join(f'"{name}"' for name in names if traits(name).engine == point.engine)
@@ -172,6 +182,24 @@ def _of_exchange(point: Point) -> Iterator[_Obstacle]:
         )
     if wire != "none" and train.precision == "float64":
         yield _contradiction(point, "launch.compression", "train.precision", "rounds gradients to 16 bits")
+
+
+def _of_asynchronous(point: Point) -> Iterator[_Obstacle]:
+    """Options for which workers need a common step."""
+    train = point.train
+    needs = {
+        "train.sync_batch_norm": (train.sync_batch_norm, "true"),
+        "train.precision": (train.precision == "mixed_float16", '"mixed_float16"'),
+        "train.deterministic": (train.deterministic is True, "true"),
+    }
+    for key, (given, value) in needs.items():
+        if given:
+            yield (
+                f"{key} other than {value} under {point.implementation}, whose workers share no step",
+                f"{value} for point {point.name}",
+                f"Remove {key}, or take a synchronous strategy.",
+                (key, "sweep.strategy"),
+            )
 
 
 def _contradiction(point: Point, key: str, other: str, why: str) -> _Obstacle:

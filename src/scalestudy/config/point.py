@@ -201,9 +201,14 @@ class Point(StoredSettings):
         return self.train.step_batch * (self.workers if self.train.batch == "per-worker" else 1)
 
     @property
+    def update_batch(self) -> int:
+        """Samples in a full update of the weights: those of all workers if the strategy is synchronous."""
+        return self.global_batch if self.traits.synchronous else self.per_worker_batch
+
+    @property
     def batch_ratio(self) -> float:
-        """κ: global batch divided by the batch that the learning rate was chosen for."""
-        return self.global_batch / (self.train.reference_batch or self.train.batch_size)
+        """κ: batch of an update divided by the batch that the learning rate was chosen for."""
+        return self.update_batch / (self.train.reference_batch or self.train.batch_size)
 
 
 class Averages(NamedTuple):

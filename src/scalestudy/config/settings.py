@@ -58,7 +58,7 @@ Strategy = Annotated[str, OneOf(swept_names)]
 """A strategy of a point."""
 Implementation = Annotated[str, OneOf(working_names)]
 """A strategy that does the work; "native" is not, since it stands for one of several."""
-Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw"]
+Optimizer = Literal["sgd", "momentum", "nesterov", "adam", "adamw", "lamb"]
 # Far beyond any real training, and small enough to prevent overflow and endless counting.
 Rate = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Epochs = Annotated[int, Field(gt=0, le=1_000_000)]

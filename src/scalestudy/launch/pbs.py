@@ -191,12 +191,12 @@ class Pbs(Queue):
 
         "srun", the default of a profile, stands for the mpiexec of PALS. PBS's own `mpiexec` is neither.
         """
-        if site.launcher in ("srun", "mpiexec"):
+        if site.starter in ("srun", "mpiexec"):
             return [
                 f"mpiexec -n {layout.tasks} --ppn {layout.tasks_per_node}",
                 f"--depth={layout.cpus_per_task} --cpu-bind depth",
             ]
-        if site.launcher == "hydra":
+        if site.starter == "hydra":
             return [f"mpiexec.hydra -n {layout.tasks} -ppn {layout.tasks_per_node} -bind-to none"]
         return None
 

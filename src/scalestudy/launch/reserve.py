@@ -188,6 +188,10 @@ def secret_for(processes: int) -> dict[str, str]:
     return {SECRET: new_secret()} if processes > 1 else {}
 
 
+SPARE_PORTS = 2
+"""Ports besides one for each process: the parameter server and its coordinator have one each."""
+
+
 @contextlib.contextmanager
 def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[int], Mapping[str, str]]]:
     """Reserve resources; yield the point (perhaps oversubscribed), its first port, cores and variables."""
@@ -196,7 +200,7 @@ def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[
     count = 1 if point.traits.one_device else point.workers
     near = devices.visible_gpus(os.environ | shown) if on_gpus else None
     with (
-        ports(point.processes + 1) as port,
+        ports(point.processes + SPARE_PORTS) as port,
         run_cores(count, point.launch.cpus_per_worker, near) as (cpus, alone),
     ):
         if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:

@@ -257,7 +257,7 @@ class Slurm(Queue):
 
     def launch_command(self, site: Site, layout: JobLayout) -> list[str] | None:
         """Return the srun command, with a number of tasks per node only if all nodes have as many."""
-        if site.launcher != "srun":
+        if site.starter != "srun":
             return None
         even = layout.nodes * layout.tasks_per_node == layout.tasks
         per_node = f" --ntasks-per-node={layout.tasks_per_node}" if even else ""

@@ -43,6 +43,8 @@ class ProgressMark(NamedTuple):
     slowest: float
 
 
+SERVING = "serving"
+"""Phase of a process that computes for rank 0, whose marks follow those of rank 0."""
 STEPS = ("input", "step", "backward")
 """Phases of a call of the compiled step, which take similar times in every call."""
 
@@ -96,7 +98,8 @@ def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds
 
     This does not compare clocks of hosts. Progress is the number of marks, which all ranks count equally, and
     a process is alive if it wrote a heartbeat between the two readings. Among ranks with equal progress, it
-    is the one that is not alive; if several remain, the result has no rank.
+    is the one that is not alive; if several remain, the result has no rank. A process that serves rank 0
+    waits for it, so it counts only if it is not alive.
 
     Args:
         before: The heartbeats when there had been no progress for too long.
@@ -109,6 +112,8 @@ def first_hung(before: Sequence[Sign], after: Sequence[Sign], size: int, seconds
     if absent:
         return Hang(rank=absent[0], seconds=seconds, lives=False)
     living = _living(before, after)
+    silent = [sign for sign in after if sign.phase == SERVING and sign.rank not in living]
+    after = silent or [sign for sign in after if sign.phase != SERVING] or after
     last = min(after, key=lambda sign: (sign.marks, sign.rank in living, sign.rank))
     lives = last.rank in living
     alike = sum(sign.marks == last.marks and (sign.rank in living) == lives for sign in after)

@@ -142,6 +142,7 @@ class EngineTraits:
             and reports how libraries were built (see `engines.exchange_trial`); "" if there is none.
         unused: Packages that it only looks for: hidden while it is imported.
         script_modules: Modules whose import identifies a script or task of this engine.
+        optimizers: Values of `train.optimizer` that it offers; empty for all.
         compiles: Whether `train.compile` compiles models; XLA belongs to strategies.
         script_session: "module:class" that measures a script in one process; "" if its scripts cannot be.
     """
@@ -163,6 +164,7 @@ class EngineTraits:
     trial_module: str = ""
     unused: tuple[str, ...] = ()
     script_modules: tuple[str, ...] = ()
+    optimizers: tuple[str, ...] = ()
     script_session: str = ""
     compiles: bool = False
 

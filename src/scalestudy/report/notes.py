@@ -11,6 +11,7 @@ from scalestudy.analysis.sequential import ALPHA
 from scalestudy.config.point import REPEATS
 from scalestudy.measure.rank_environment import record_variables
 from scalestudy.plugins.engines import label_of, package_labels
+from scalestudy.plugins.strategies import is_synchronous
 from scalestudy.report.document import Table, headings_of
 from scalestudy.store.records import RankRecord
 from scalestudy.util import units
@@ -183,6 +184,12 @@ def _arithmetic(findings: Findings) -> Iterator[str]:
 
 
 def _caveats(findings: Findings) -> Iterator[str]:
+    if any(not is_synchronous(row.implementation) for row in findings.rows):
+        yield (
+            "Asynchronous workers update the weights independently, while other workers change them: the more"
+            " workers, the staler each update. Their throughput counts samples, not progress, so judge them"
+            " by their quality over seeds. They have no speed-up and are never advised."
+        )
     shared = sum(any(rank.nodes_shared for rank in run.ranks) for run in findings.runs)
     if shared:
         yield (

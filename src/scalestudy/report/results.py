@@ -9,6 +9,7 @@ from scalestudy.analysis.quality import Verdict
 from scalestudy.analysis.runs import metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
+from scalestudy.plugins.strategies import is_synchronous
 from scalestudy.report.document import Cell, Heading, Table
 from scalestudy.report.figure_data import basis_of
 from scalestudy.report.number_format import (
@@ -57,6 +58,7 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
     lines: list[list[str | Cell]] = []
     for row in rows:
         by = [row.implementation] if row.implementation != row.strategy and not brief else []
+        by += [] if is_synchronous(row.implementation) else ["asynchronous"]
         by += [row.communication] if named and row.communication else []
         by += [engines[row.key]] if several and row.key in engines else []
         strategy = Cell(row.strategy, f"{row.strategy} ({', '.join(by)})" if by else "", ", ".join(by))

@@ -440,6 +440,19 @@ class RunFolder:
         """Remove the signs of life of ended processes: when the run is done, or before new ones start."""
         shutil.rmtree(self.path / "signs", ignore_errors=True)
 
+    def release(self) -> None:
+        """Let the processes that serve rank 0 end; see `is_released`."""
+        self._released.parent.mkdir(exist_ok=True)
+        self._released.touch()
+
+    def is_released(self) -> bool:
+        """Whether rank 0 needs the processes that serve it no longer. `forget_signs` takes it back."""
+        return self._released.exists()
+
+    @property
+    def _released(self) -> Path:
+        return self.path / "signs" / "released"
+
     def write_launcher_process(self, process: LauncherProcess | None = None) -> None:
         """Record the process that owns the workers: by default this process."""
         self.write("launcher.json", process or this_process())

@@ -9,8 +9,9 @@ from typing import Any
 from scalestudy.data.split import Split
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Joined
-from scalestudy.engines.interface import Engine
+from scalestudy.engines.interface import Engine, engine_of
 from scalestudy.hardware.cores import granted
+from scalestudy.measure.hang_detection import SERVING
 from scalestudy.measure.rank_environment import rank_record
 from scalestudy.measure.utilisation import Utilisation
 from scalestudy.plugins.engines import engine_traits
@@ -20,11 +21,13 @@ from scalestudy.store.run_folder import RunFolder
 from scalestudy.training import gallery
 from scalestudy.training.agreement import digests_of_model
 from scalestudy.training.checkpoint import Keeper, StoppedError
-from scalestudy.training.device_setup import OwnPart, join_workers, refuse_shared_gpus
+from scalestudy.training.device_setup import OwnPart, join_workers, refuse_shared_gpus, set_up
 from scalestudy.training.run_results import BestKeeper, model_record_of, result_of, save_model, try_saving
 from scalestudy.training.session import Moment, Position, Session
 from scalestudy.training.set_evaluation import Chance, measure_chance
 from scalestudy.util.errors import RunError
+from scalestudy.util.modules import without_unused
+from scalestudy.util.registry import load
 
 PROGRESS_EVERY = 1.0
 """Seconds between two progress records."""
@@ -128,6 +131,47 @@ def run(part: OwnPart) -> None:
     run_joined(part, *join_workers(part))
 
 
+LOOK_EVERY = 0.2
+"""Seconds between two looks at the signs of other processes, in an asynchronous run."""
+
+
+def run_asynchronous(part: OwnPart) -> None:
+    """Compute this process's part of a run whose workers take no common steps.
+
+    Rank 0 coordinates: it decides which worker computes which step, and writes the records. The others
+    compute what it asks for, until it leaves.
+    """
+    if part.placement.rank:
+        _serve(part)
+        return
+    with part.clock.phase("join"):
+        while len([sign for sign in part.folder.signs() if sign.phase == SERVING]) < part.placement.size - 1:
+            time.sleep(LOOK_EVERY)
+    run(part)
+    part.folder.release()
+
+
+def _serve(part: OwnPart) -> None:
+    folder, point, placement, clock = part.folder, part.point, part.placement, part.clock
+    traits, threads = engine_traits(point.engine), len(granted())
+    with clock.phase("framework"), without_unused(traits.unused):
+        engine = part.engine or engine_of(point.engine)
+        set_up(engine, point, threads=threads, device=part.device, gpus=part.gpus)
+        load(point.traits.serve)(placement, threads=threads)
+    devices, build = engine.devices(part.device), engine.build_record()
+    folder.write_rank(
+        rank_record(placement, traits, threads=threads, devices=devices, build=build, unmeasured={})
+    )
+    seen = -1
+    while not folder.is_released():
+        marks = next((sign.marks for sign in folder.signs() if sign.rank == 0), 0)
+        if marks != seen:
+            clock.heart.enter(SERVING)
+        seen = marks
+        time.sleep(LOOK_EVERY)
+    clock.heart.enter("leaving")
+
+
 def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
     """Compute the part of a rank that has already joined the others; see `run`."""
     folder, point, placement, clock, device = part.folder, part.point, part.placement, part.clock, part.device
@@ -209,6 +253,7 @@ def _finish(folder: RunFolder, session: Session, reporter: Reporter | None, chan
             test = session.measure(session.split.test)
         with clock.phase("proof"):
             digests, usages = session.digests(), session.usages()
+        session.hosts |= {record.host for record in folder.ranks()}
         clock.heart.enter("result")
         _refuse_unequal(digests)
         if reporter is None:

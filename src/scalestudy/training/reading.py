@@ -54,7 +54,7 @@ def loaders(
         together = 1  # each batch is padded to its own longest sequence
     batch = statistics_batch(point)
     return (
-        loader(changed, point.global_batch, together),
+        loader(changed, point.update_batch, together),
         loader(reader, point.micro_batch * replicas.size, 1),
         loader(reader, batch * replicas.size, 1, batch),
     )
@@ -93,6 +93,8 @@ def steps_per_call(point: Point, bytes_of_sample: int, steps: int) -> int:
     """
     if point.train.steps_per_call is not None:
         return min(point.train.steps_per_call, steps)
+    if not point.traits.synchronous:
+        return 1  # one worker computes each call
     batch = point.train.step_batch if point.traits.timed else point.global_batch
     return 1 if bytes_of_sample * batch > SMALL_STEP else min(STEPS_PER_CALL, steps)
 

@@ -124,7 +124,7 @@ class Session:
         (names,) = self.group.gather([np.array([socket.gethostname().encode()], f"S{LONGEST_HOST}")])
         self.hosts = {name.decode() for name in names.tolist()}
         self.epochs = point.train.epochs
-        self.steps = len(list(batches(len(split.train), point.global_batch)))
+        self.steps = len(list(batches(len(split.train), point.update_batch)))
         with clock.phase("build"):
             self.rates = rates_of(point, self.steps)
             self.trainer = engine.trainer(point, prepared, self.rates, joined)
@@ -149,7 +149,7 @@ class Session:
         """Run one call of each size and phase, then restore all values, so no epoch includes compilation."""
         with self.clock.phase("compile"):
             before = self.trainer.values()
-            rows = list(batches(len(self.split.train), self.point.global_batch))
+            rows = list(batches(len(self.split.train), self.point.update_batch))
             sizes = {stop - start: (start, stop) for start, stop in reversed(rows)}
             for first, step in itertools.product(self.trainer.phases, sizes.values()):
                 self.clock.heart.enter("compile")

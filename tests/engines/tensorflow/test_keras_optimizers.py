@@ -24,6 +24,7 @@ CONSTANT = np.full(5, 0.01)
         ("nesterov", keras.optimizers.SGD, {"momentum": 0.9, "nesterov": True}),
         ("adam", keras.optimizers.Adam, {}),
         ("adamw", keras.optimizers.AdamW, {}),
+        ("lamb", keras.optimizers.Lamb, {}),
     ],
 )
 def test_a_name_makes_the_optimizer_of_that_name(name, kind, settings):
@@ -61,6 +62,8 @@ def test_gradients_are_scaled_down_to_the_global_norm_of_all_of_them():
 
 
 SHAPES = ((3, 4), (4,), (2,))
+FUSED = [name for name in get_args(Optimizer) if name != "lamb"]
+"""Optimizers for which TensorFlow has a kernel."""
 KERNELS = {"adamw": 3}
 """Kernels launched for the update of a variable, if not one."""
 FREE = {"Const", "Identity", "NoOp", "Placeholder", "ReadVariableOp"}
@@ -98,7 +101,7 @@ def updated(framework, name, table, *, fused, mirrored=False, repeats=1, **how):
     return np.array(values), [operation for operation in operations if operation.type not in FREE]
 
 
-@pytest.mark.parametrize("name", get_args(Optimizer))
+@pytest.mark.parametrize("name", FUSED)
 def test_they_are_keras_own_step_by_step(framework, name):
     for table, how in (([0.1] * 8, {}), (np.linspace(0.1, 0.01, 8), {"clip_norm": 0.5})):
         expected, many = updated(framework, name, table, fused=False, **how)
@@ -107,7 +110,14 @@ def test_they_are_keras_own_step_by_step(framework, name):
         assert len(few) < len(many)
 
 
-@pytest.mark.parametrize("name", get_args(Optimizer))
+def test_an_optimizer_without_a_kernel_stays_as_it_is(framework):
+    plain, operations = updated(framework, "lamb", [0.1, 0.01], fused=False)
+    same, alike = updated(framework, "lamb", [0.1, 0.01], fused=True)
+    assert np.array_equal(plain, same)
+    assert len(operations) == len(alike)
+
+
+@pytest.mark.parametrize("name", FUSED)
 def test_a_variable_takes_few_kernels(framework, name):
     one, two = (
         len(updated(framework, name, [0.1, 0.01], fused=True, repeats=repeats)[1]) for repeats in (1, 2)

@@ -210,12 +210,29 @@ SRUN = "--cpus-per-task=1 --distribution=block:block --kill-on-bad-exit=1 --mpi=
             for ring in ("multiworker", "horovod")
         ),
         ("horovod", 6, "mpirun", "mpirun -n 6 --map-by ppr:3:node --rank-by slot --bind-to none"),
+        (
+            *("horovod", 6, "mpirun -mca btl ^openib"),
+            "mpirun -n 6 --map-by ppr:3:node --rank-by slot --bind-to none -mca btl ^openib",
+        ),
+        (
+            *("multiworker", 8, "srun --mpi=pmix -v"),
+            f"srun --nodes=2 --ntasks=8 --ntasks-per-node=4 {SRUN} --mpi=pmix -v",
+        ),
     ],
 )
 def test_a_launcher_is_told_nodes_ranks_and_cores(strategy, workers, launcher, command):
     script = job_script(job(strategy, workers, site(cpus_per_node=4, launcher=launcher, env={"MY_OWN": "1"})))
     assert started(script) == command
-    assert ("--allow-run-as-root" in script) == ("|MY_OWN)" in script) == (launcher == "mpirun")
+    assert ("--allow-run-as-root" in script) == ("|MY_OWN)" in script) == launcher.startswith("mpirun")
+
+
+def test_the_example_with_an_overlay_starts_the_python_of_the_overlay():
+    example = find_site(str(next(path for path in EXAMPLES if path.stem == "apptainer-overlay")), Path())
+    script = job_script(job("horovod", 4, example))
+    words = script.replace('"', "").split()
+    python = words.index("/ext3/miniforge3/bin/python")
+    assert words[python + 1 : python + 3] == ["-m", "scalestudy.worker"]
+    assert any(word.startswith("SINGULARITY_OVERLAY=/scratch/me/overlay") for word in words)
 
 
 @pytest.mark.parametrize(

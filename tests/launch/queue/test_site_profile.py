@@ -112,6 +112,7 @@ def test_a_name_that_is_nearly_right_is_corrected(folder):
         ('partition = "a\\u0085#SBATCH"', ("one line", "line 2")),
         ('modules = ["a\\nid"]', ("one line", "line 2")),
         ("launcher = 'srun; id'", ("without shell commands", "line 2")),
+        ('launcher = "mpirun -np 4"', ("mpirun without numbers of nodes and processes", "line 2")),
         ("launcher = '$(id)'", ("without shell commands", "line 2")),
         ('launcher = "srun\\nid"', ("without shell commands", "line 2")),
         ('scratch = "/a\\u0000"', ("null character", "here.toml")),

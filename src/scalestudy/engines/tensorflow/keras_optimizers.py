@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 from scalestudy.config.point import Averages, Point, scale_averages
 from scalestudy.engines.keras.private import moments_of, replace_update
 
-ADAPTIVE = {"adam": keras.optimizers.Adam, "adamw": keras.optimizers.AdamW}
+ADAPTIVE = {
+    "adam": keras.optimizers.Adam,
+    "adamw": keras.optimizers.AdamW,
+    "lamb": keras.optimizers.Lamb,
+}
 
 
 @keras.saving.register_keras_serializable(package="scalestudy")
@@ -85,9 +89,12 @@ def optimizer_of(
 def fuse(optimizer: keras.Optimizer) -> None:
     """Make an optimizer of `make_optimizer` use fused kernels; results equal Keras's up to rounding.
 
-    In a replica it updates the copies of the variables on the replica's device.
+    In a replica it updates the copies of the variables on the replica's device. TensorFlow has no kernel for
+    LAMB, which stays as it is.
     """
-    update = KERNELS[type(optimizer)]
+    update = KERNELS.get(type(optimizer))
+    if update is None:
+        return
     replace_update(optimizer, partial(_update, optimizer, update))
 
 

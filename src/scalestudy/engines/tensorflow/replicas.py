@@ -94,6 +94,8 @@ class CompiledReplicas(Replicas):
     overlaps_once = False
     """Whether on GPUs only the first bucket's sum overlaps with back-propagation, because TensorFlow's
     collectives wait for all work started before them."""
+    overtakes = False
+    """Whether a worker's update can overtake that of an earlier step."""
     copies_weights = True
     """Whether each device has its own copy of the weights, updated only by its worker."""
 
@@ -105,6 +107,18 @@ class CompiledReplicas(Replicas):
     def scope(self) -> AbstractContextManager[Any]:
         """Return the context in which the model and the optimizer are created."""
         return nullcontext()
+
+    def call(self, function: Any, slices: Sequence[Slice]) -> Any:
+        """Call a compiled function with the slices of a call."""
+        return function(slices)
+
+    def sums(self, function: Any, slices: Sequence[Slice]) -> list[Any]:
+        """Call a compiled function that returns a list, and return values to add up; see `arrays`."""
+        return [value.numpy() for value in function(slices)]
+
+    def arrays(self, sums: Sequence[Any]) -> list[NDArray[Any]]:
+        """Return added values of `sums` as arrays."""
+        return list(sums)
 
     def step(
         self,

@@ -78,7 +78,7 @@ class Compiled:
     all sizes, which costs no speed and halves the compilation. XLA needs static sizes and compiles for each
     (`fixed`). So do GPUs: for dynamic sizes TensorFlow inserts a transpose before and after every batch
     normalisation. `columns` describes inputs and targets if some are sequences of different length; then one
-    graph is compiled.
+    graph is compiled. `call` calls the compiled function with the slices, by default in this process.
     """
 
     def __init__(
@@ -87,8 +87,9 @@ class Compiled:
         *,
         fixed: bool = False,
         columns: tuple[Described, Described] | None = None,
+        call: Callable[[Any, list[Slice]], Any] = lambda function, slices: function(slices),
     ) -> None:
-        self._function, self._fixed, self._columns = function, fixed, columns
+        self._function, self._fixed, self._columns, self._call = function, fixed, columns, call
         self._compiled: Any = None
 
     def __call__(self, call: Call) -> Any:
@@ -98,7 +99,7 @@ class Compiled:
             fixed = self._fixed or (self._columns is None and gpu(0) is not None)
             signature = None if fixed else [_any_size(slices, self._columns)]
             self._compiled = tf.function(self._function, input_signature=signature, autograph=False)
-        return self._compiled(slices)
+        return self._call(self._compiled, slices)
 
 
 def _any_size(slices: list[Slice], columns: tuple[Described, Described] | None) -> list[Slice]:

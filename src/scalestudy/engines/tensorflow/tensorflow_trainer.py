@@ -124,11 +124,13 @@ class TensorFlowTrainer(KerasTrainer):
         columns = prepared.columns if prepared.has_sequences else None
         compiled = partial(Compiled, columns=columns)
         self._train = [
-            compiled(self._train_call(point, phase, buckets), fixed=train.xla)
+            compiled(self._train_call(point, phase, buckets), fixed=train.xla, call=self._replicas.call)
             for phase, buckets in zip(self._phases, self._cuts, strict=True)
         ]
         self._evaluation = CompiledEvaluation(self.task, self._replicas, scale=self._scale, columns=columns)
-        self._statistics = [compiled(self._statistics_call(phase.frozen)) for phase in self._phases]
+        self._statistics = [
+            compiled(self._statistics_call(phase.frozen), call=self._replicas.sums) for phase in self._phases
+        ]
 
     def _train_call(self, point: Point, phase: Phase, buckets: Buckets) -> Callable[[list[Slice]], Any]:
         """Return a function: slices of a call -> sum of losses in this process; it updates the weights.
@@ -160,6 +162,8 @@ class TensorFlowTrainer(KerasTrainer):
 
         def one(call: list[Slice], index: Any) -> Any:
             slices = [step_of(part, index, gpu(device)) for device, part in enumerate(call)]
+            if replicas.overtakes:
+                phase.optimizer.iterations.assign(slices[0].step - phase.first)
             return replicas.step(compute, update, slices, loss_scale, buckets=buckets, together=synchronised)
 
         def train_call(call: list[Slice]) -> Any:
@@ -202,9 +206,14 @@ class TensorFlowTrainer(KerasTrainer):
         with explain():
             return super().evaluate(call)
 
-    def statistics(self, call: Call) -> list[NDArray[np.float64]]:
+    def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
         with explain():
-            return [value.numpy() for value in self._statistics[self._phase](call)]
+            return self._replicas.arrays(sums)
+
+    def statistics(self, call: Call) -> list[Any]:
+        with explain():
+            values: list[Any] = self._statistics[self._phase](call)
+        return values
 
     def _copies(self, variables: Sequence[keras.Variable]) -> list[NDArray[Any]]:
         return [np.stack(self._replicas.copies(variable.value)) for variable in variables]
@@ -249,7 +258,10 @@ class CompiledEvaluation(Evaluation):
             total, *states = (real * added for added in self.added(scale_inputs(part.inputs, scale), targets))
             return [total, tf.cast(part.count, tf.float64), *states]
 
-        self._compute = Compiled(lambda call: replicas.total(of_slice, call), columns=columns)
+        self._compute = Compiled(
+            lambda call: replicas.total(of_slice, call), columns=columns, call=replicas.sums
+        )
 
-    def sums(self, call: Call) -> list[NDArray[np.float64]]:
-        return [value.numpy() for value in self._compute(call)]
+    def sums(self, call: Call) -> list[Any]:
+        values: list[Any] = self._compute(call)
+        return values

@@ -18,8 +18,10 @@ from scalestudy.util.errors import UserError
 TF_CONFIG = "TF_CONFIG"
 
 
-def tf_config(process: Process) -> str:
+def tf_config(process: Process, *, served: bool = False) -> str:
     """Return TF_CONFIG for one process; the k-th process on a host, from 0, listens on `port + k`.
+
+    With `served`, rank 0 is also the coordinator and the parameter server, on the next two ports of its host.
 
     Raises:
         UserError: If there is no port or a host is unknown.
@@ -32,7 +34,11 @@ def tf_config(process: Process) -> str:
             "Start it with `scalestudy run`, or with a launcher that names its hosts.",
         )
     workers = [f"{host}:{port + hosts[:other].count(host)}" for other, host in enumerate(hosts)]
-    return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": rank}})
+    cluster = {"worker": workers}
+    if served:
+        free = port + hosts.count(hosts[0])
+        cluster |= {"ps": [f"{hosts[0]}:{free}"], "chief": [f"{hosts[0]}:{free + 1}"]}
+    return json.dumps({"cluster": cluster, "task": {"type": "worker", "index": rank}})
 
 
 NAME = "tensorflow"
@@ -41,6 +47,8 @@ LIBTPU = "libtpu"
 """The driver of a TPU, a package in the images of TPU hosts."""
 BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True)
 """TensorFlow's gRPC server listens on all interfaces, without authentication and without a setting for it."""
+BY_SERVERS = Rendezvous("tf_servers", unproxied=True)
+"""The same servers, with a coordinator and a parameter server in the process of rank 0."""
 BY_HOROVOD = Rendezvous("horovod", secret=True)
 """Its rendezvous requires the run's secret and listens on one interface if the host's name determines it.
 Gloo's data connections use one interface, without authentication."""
@@ -106,6 +114,23 @@ MULTIWORKER = Traits(
     summed_by="TensorFlow: rings by gRPC, or NCCL",
     mark=("#CC79A7", "triangle-up"),
 )
+HEXAGON = "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z"
+"""A shape as a path: Vega-Lite has no more names."""
+PARAMETER_SERVER = Traits(
+    "parameter-server",
+    "TensorFlow's ParameterServerStrategy, asynchronous: each worker updates a server's weights by itself",
+    NAME,
+    processes="per-worker",
+    spans_nodes=True,
+    synchronous=False,
+    serve=f"{PACKAGE}.parameter_server:serve",
+    xla=False,
+    rendezvous=BY_SERVERS,
+    join=f"{PACKAGE}.parameter_server:join",
+    aliases=("ps", "clustercoordinator"),
+    summed_by="nothing: a server applies them one by one",
+    mark=("#331199", HEXAGON),
+)
 HOROVOD = Traits(
     "horovod",
     "Horovod: a process for each worker, all-reduce by Gloo, NCCL or MPI",
@@ -161,6 +186,7 @@ class TensorFlowTraits(EngineTraits):
         CENTRAL_STORAGE,
         TPU,
         MULTIWORKER,
+        PARAMETER_SERVER,
         HOROVOD,
         VIRTUAL,
     )
@@ -245,9 +271,9 @@ class TensorFlowTraits(EngineTraits):
         }
         if gpus:
             changes |= {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "TF_GPU_THREAD_MODE": "gpu_private"}
-        if rendezvous == BY_TF_CONFIG and process is not None:
+        if rendezvous in (BY_TF_CONFIG, BY_SERVERS) and process is not None:
             changes |= dict.fromkeys(PROXIES)  # gRPC would send the workers' traffic to the proxy
-            changes[TF_CONFIG] = tf_config(process)
+            changes[TF_CONFIG] = tf_config(process, served=rendezvous == BY_SERVERS)
         return changes
 
     def missing_software(self, libraries: Collection[str] = ()) -> UserError | None:

@@ -72,6 +72,7 @@ class TorchTraits(EngineTraits):
     strategies = (DDP, TORCH_SINGLE, TORCH_VIRTUAL)
     default_strategy = DDP.name
     across = DDP.name
+    optimizers = ("sgd", "momentum", "nesterov", "adam", "adamw")
     compiles = True
     model_suffixes = (".keras", ".pt")
     export_forms = MappingProxyType({"keras": ".keras", "pt2": ".pt2", "onnx": ".onnx"})

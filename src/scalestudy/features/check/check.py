@@ -221,7 +221,7 @@ def needs_of(points: Iterable[Point]) -> tuple[str, ...]:
         if engine_traits(point.engine).communications(point.implementation)
         else point.traits.rendezvous.name
         for point in points
-        if point.traits.rendezvous
+        if point.traits.rendezvous and point.traits.synchronous
     )
     return tuple(needs)
 

@@ -262,7 +262,8 @@ def cause(tail: Sequence[str]) -> str:
 def strategy_records() -> list[dict[str, Any]]:
     """Return each strategy in display order, with what moves its gradients, and what is missing here for it.
 
-    `timed` is whether its times are meaningful for speed-up, `nodes` whether workers may be on several.
+    `synchronous` is whether workers take steps together, `timed` whether its times are meaningful for
+    speed-up, `nodes` whether workers may be on several.
     """
     records = []
     for row in REGISTRY.items():
@@ -272,6 +273,7 @@ def strategy_records() -> list[dict[str, Any]]:
                 "strategy": row.name,
                 "engine": row.engine,
                 "summary": row.summary,
+                "synchronous": row.synchronous,
                 "nodes": row.spans_nodes,
                 "timed": row.timed,
                 "summed_by": row.summed_by,

@@ -97,8 +97,8 @@ def named_point(points: Sequence[Point], name: str) -> Point:
 
 
 def _loses_efficiency(point: Point) -> bool:
-    """Return whether several workers compute each step at the same time, not in turn."""
-    return point.workers > 1 and point.traits.timed
+    """Return whether several workers compute each step together and at the same time."""
+    return point.workers > 1 and point.traits.has_speed_up
 
 
 def choose_point(points: Sequence[Point], findings: Findings) -> tuple[Point, str]:

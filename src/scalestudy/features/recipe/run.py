@@ -122,7 +122,7 @@ def rank(scores: Mapping[RateTrial, float]) -> list[RateTrial]:
 
 SEARCHED = ("train.learning_rate_scaling", "train.learning_rate", "train.warmup_epochs", "train.epochs")
 """Keys that a trial sets; those that the study sweeps itself are left out."""
-ADAPTIVE = ("adam", "adamw")
+ADAPTIVE = ("adam", "adamw", "lamb")
 
 
 @dataclass(frozen=True)

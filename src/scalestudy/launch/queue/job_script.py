@@ -103,7 +103,7 @@ def _variables(job: JobScript, queue: Queue) -> dict[str, Any]:
         "prepare": queue.prepare(),
         "module_purge": site.purges_modules,
         "modules": [literal(module) for module in site.modules],
-        "inherited": site.launcher == "mpirun" and not point.traits.one_process,
+        "inherited": site.starter == "mpirun" and not point.traits.one_process,
         "exports": _exports(job, gpus=gpus),
         "unset": PROXIES if point.traits.rendezvous and point.traits.rendezvous.unproxied else (),
         "worker": _worker(job, gpus=gpus),
@@ -127,11 +127,13 @@ def start_lines(job: JobScript, queue: Queue) -> list[str]:
     site, layout = job.site, job.layout
     if job.point.traits.one_process:
         return [WORKER]
-    if site.launcher == "mpirun":
+    if site.starter == "mpirun":
         return _mpirun_lines(job, queue)
     words = queue.launch_command(site, layout)
     if words is None:
         return [f"{site.launcher} {WORKER}"]
+    if site.starter_options:
+        words = [*words, " ".join(site.starter_options)]
     return ["launch=(", *(f"  {line}" for line in words), ")", f'"${{launch[@]}}" {WORKER}']
 
 
@@ -141,11 +143,12 @@ def _mpirun_lines(job: JobScript, queue: Queue) -> list[str]:
     before, more, named = queue.mpirun_options()
     passed = (*PASSED, *named, *site.env)
     new = ' || ! grep -qx "$name" <<<"$inherited"' if site.modules else ""
+    options = " ".join(filter(None, [more, *site.starter_options]))
     where = f"--map-by ppr:{layout.tasks_per_node}:node --rank-by slot --bind-to none"
     return [
         *before,
         "launch=(",
-        f"  mpirun -n {layout.tasks} {where}{f' {more}' if more else ''}",
+        f"  mpirun -n {layout.tasks} {where} {options}".rstrip(),
         ")",
         "for name in $(compgen -e); do",
         f"  if [[ $name =~ ^({'|'.join(passed)}) ]]{new}; then",

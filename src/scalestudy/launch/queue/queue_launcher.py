@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scalestudy.config.file import Study
@@ -141,7 +141,7 @@ def submit(
         try:
             run = _run(folder, point, submission, undo)
             script = next(path for path in script_paths(folder.path, point.name) if not path.exists())
-            _write_script(script, job_script(point, script, run.path.absolute(), site, queue, mark))
+            write_script(script, job_script(point, script, run.path.absolute(), site, queue, mark))
             undo.callback(script.unlink, missing_ok=True)
             record = JobRecord(
                 queue=queue.name,
@@ -226,7 +226,7 @@ def script_paths(folder: Path, name: str) -> Iterator[Path]:
     yield from (jobs / f"{name}-{number}.sh" for number in itertools.count(2))
 
 
-def _write_script(path: Path, text: str) -> None:
+def write_script(path: Path, text: str) -> None:
     """Write a script that only its owner can read: `env` of the site may hold secrets."""
     path.parent.mkdir(exist_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "w", encoding="utf-8") as file:
@@ -305,12 +305,12 @@ class QueueLauncher:
         site = self._site(study, options)
         if submissions:
             yield Note(self._allocation(site, [points[name] for name in submissions], submissions, options))
+        scripts = self.scripts(target, study, {name: points[name] for name in submissions}, overview, options)
         first: list[str] | None = None
         prefix = f"#{self.queue.directive} "
-        for name, submission in submissions.items():
-            run = _expected_run(target.absolute() / "points" / name, submission)
+        for name in submissions:
             script = next(script_paths(target, name))
-            text = job_script(points[name], script, run, site, self.queue, "0" * 16).rstrip("\n")
+            text = scripts[name].rstrip("\n")
             command = shlex.join(self.queue.submission(script, options.after))
             lines = text.replace(name, "POINT").splitlines()
             asked = [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
@@ -321,6 +321,17 @@ class QueueLauncher:
             else:
                 yield f"{command}  # {_difference(first, asked)}"
         yield f"# {len(overview.points)} points, {len(submissions)} to submit, results in {target}"
+
+    def scripts(
+        self, target: Path, study: Study, points: Mapping[str, Point], overview: Overview, options: Options
+    ) -> dict[str, str]:
+        """Return the job script of each point, as its next submission would be; see `dry_run`."""
+        submissions, _ = next_submissions(overview, list(points), replace(options, at_most=None))
+        site, found = self._site(study, options), {}
+        for name, point in points.items():
+            run = _expected_run(target.absolute() / "points" / name, submissions.get(name, Submission()))
+            found[name] = job_script(point, next(script_paths(target, name)), run, site, self.queue, "0" * 16)
+        return found
 
     def _refuse_dependency(self, job: str | None) -> None:
         """Refuse to start after a job that cannot succeed any more, or that the queue does not know."""

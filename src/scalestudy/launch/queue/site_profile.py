@@ -31,7 +31,10 @@ GPU_FORM = (
 )
 _GPUS = re.compile(r"((--gres|--gpus-per-node|--gpus-per-task|--gpus)=)?[A-Za-z0-9_.:,()+={}-]*")
 _GPU_COUNT = re.compile(r"\{gpus\}|(--gres=gpu:|--gpus-per-node=)([A-Za-z][\w.-]*:)?\d", re.ASCII)
-_LAUNCHER = re.compile(r"(?:[\w./:=,@%+ -]|\$\w+|\$\{\w+\})+", re.ASCII)
+STARTERS = ("srun", "mpirun", "mpiexec", "hydra")
+"""Launchers that are given the numbers of a point's nodes and processes."""
+_NUMBERS = re.compile(r"-(n|np|c|N|ppn)\d*|--?(ntasks|nodes|np|n)(=.*)?|--ntasks-per-node(=.*)?")
+_LAUNCHER = re.compile(r"(?:[\w./:=,@%+^ -]|\$\w+|\$\{\w+\})+", re.ASCII)
 
 
 def seconds(text: str) -> int | None:
@@ -175,8 +178,8 @@ class Site(StrictModel):
     scratch: str | None = Field(default=None, examples=["$TMPDIR"])
     """Folder for temporary files on a fast local disk."""
     launcher: str = "srun"
-    """Command that starts the workers on several nodes: "srun" (PBS: mpiexec), "mpirun", or your site's own,
-    such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
+    """Command that starts the workers on several nodes: "srun" (PBS: mpiexec), "mpirun", either with more
+    options ("mpirun -mca btl ^openib"), or your site's own, such as "$MPIEXEC $FLAGS_MPI_BATCH"."""
     wrapper: tuple[str, ...] = Field(default=(), examples=[["zsh", "-l", "-c", 'exec "$@"', "zsh"]])
     """Command that wraps each worker's command."""
     environment: str | None = Field(default=None, examples=["~/venvs/scalestudy"])
@@ -203,7 +206,21 @@ class Site(StrictModel):
     def _is_words(cls, text: str) -> str:
         if not text.strip() or not _LAUNCHER.fullmatch(text):
             raise ValueError("plain words and $VARIABLES, without shell commands,")
+        starter, *options = text.split()
+        if starter in STARTERS and any(map(_NUMBERS.fullmatch, options)):
+            raise ValueError(f"{starter} without numbers of nodes and processes, which every point has,")
         return text
+
+    @property
+    def starter(self) -> str:
+        """The launcher without its options; "" for one of the site's own."""
+        first = self.launcher.split()[0]
+        return first if first in STARTERS else ""
+
+    @property
+    def starter_options(self) -> list[str]:
+        """The options of that launcher, as words of bash."""
+        return self.launcher.split()[1:]
 
     @field_validator("directives")
     @classmethod
