@@ -95,7 +95,7 @@ def queued(study: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         prepare.prepare_data(data, None, study.parent, Listener())
     kind = type(SLURM.queue)
     ids = iter(range(1, 100))
-    monkeypatch.setattr(kind, "submit", lambda self, script: str(next(ids)))
+    monkeypatch.setattr(kind, "submit", lambda self, script, after=None: str(next(ids)))
     monkeypatch.setattr(kind, "ask", lambda self, jobs, cluster="": {})
     monkeypatch.setattr(kind, "marked", lambda self: [])
     monkeypatch.setattr(kind, "cluster_name", lambda self: "test")
@@ -177,7 +177,7 @@ def test_the_queue_is_fed_as_jobs_end(queued: Path, monkeypatch: pytest.MonkeyPa
     open_jobs: list[str] = []
     most = []
 
-    def submit(self, script: Path) -> str:
+    def submit(self, script: Path, after: str | None = None) -> str:
         if refusal and len(open_jobs) == 2:
             raise refusal
         open_jobs.append(str(len(listener.jobs) + 1))

@@ -5,6 +5,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.launch.queue.scheduler import JobView
+from scalestudy.launch.queue.waiting import Waiting
 from scalestudy.store.records import JobRecord
 from scalestudy.util.errors import UserError
 
@@ -60,11 +61,18 @@ def test_the_record_counts_states_and_knows_what_jobs_wait_for(overview):
     held = JobView(job="7", state="PENDING", reason="JobHeldUser")
     due = held.model_copy(update={"start": "2030-01-01T00:00:00"})
     waiting = [
-        PointStatus(item.point, "queued", job=job, view=view, waits="words")
+        PointStatus(
+            item.point, "queued", job=job, view=view, waiting=Waiting("will start", "words", "next {jobs}")
+        )
         for item, view in zip(overview.points, (held, due), strict=False)
     ]
     record = status_record(Overview([*waiting, *overview.points[2:]]))
     assert record["states"]["queued"] == 2 and sum(record["states"].values()) == 24
     assert [item["job"]["expected"] for item in record["points"][:2]] == [None, "2030-01-01T00:00:00"]
-    assert record["points"][0]["job"]["waits"] == "words"
+    job_record = record["points"][0]["job"]
+    assert [job_record[key] for key in ("waits", "waits_for", "next_command")] == [
+        "words",
+        "will start",
+        "next 7",
+    ]
     assert record["points"][-1]["reason"] == "out of memory"

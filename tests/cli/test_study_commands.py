@@ -14,6 +14,7 @@ from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
 from scalestudy.launch.launcher import PointStatus
 from scalestudy.launch.queue.scheduler import JobView
+from scalestudy.launch.queue.waiting import Waiting
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import Failure, JobRecord, Progress, Sign
 from scalestudy.store.run_folder import RunFolder
@@ -168,7 +169,15 @@ def test_what_is_asked_for_is_shown_point_by_point_and_what_there_is_not_is_refu
 def test_a_queued_job_is_expected_when_its_queue_says(folder, start, shown) -> None:
     job = JobRecord(job="7", submitted=1.0, site="here", script="x.sh")
     view = JobView(job="7", state="PENDING", reason="Priority", start=start)
-    line = line_of(PointStatus(folder.points()[0], "queued", job=job, view=view, waits="words"))
+    line = line_of(
+        PointStatus(
+            folder.points()[0],
+            "queued",
+            job=job,
+            view=view,
+            waiting=Waiting("will start", "words", "next {jobs}"),
+        )
+    )
     assert ("expected" in line.job) == shown and "words" in line.job
 
 

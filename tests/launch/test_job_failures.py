@@ -5,7 +5,6 @@ import pytest
 from scalestudy.launch.failures import INTERRUPTED, log_files
 from scalestudy.launch.failures import failure_of_job as cause_of
 from scalestudy.launch.queue.scheduler import UNKNOWN, JobView
-from scalestudy.launch.slurm import SLURM
 from scalestudy.store.records import Cause, Hang, JobRecord, Progress
 from scalestudy.store.run_folder import RunFolder
 
@@ -177,19 +176,3 @@ def test_a_node_that_cannot_open_the_output_does_not_see_the_results(tmp_path) -
 def test_a_stop_that_led_nowhere_is_an_interruption(run) -> None:
     failure = cause_of(run(exit="75"), view("FAILED", exit_code=75))
     assert failure.job_state == "STOPPED" and failure.job_state in INTERRUPTED
-
-
-@pytest.mark.parametrize(
-    ("reason", "words"),
-    [
-        ("Resources", "waits for free nodes"),
-        ("ReqNodeNotAvail, UnavailableNodes:node1", "its nodes are down, drained or reserved"),
-        ("(Priority)", "others come first"),
-        ("QOSMaxJobsPerUserLimit", "a limit is reached (QOSMaxJobsPerUserLimit)"),
-        ("AssocGrpGRES", "a limit is reached (AssocGrpGRES)"),
-        ("SomethingNew", "SomethingNew"),
-        ("", "not yet considered"),
-    ],
-)
-def test_reasons_are_said_in_words_and_limits_by_their_names(reason, words) -> None:
-    assert SLURM.queue.waiting_reason(reason) == words

@@ -17,6 +17,7 @@ from scalestudy.launch.queue.job_script import render
 from scalestudy.launch.queue.point_job import JobScript
 from scalestudy.launch.queue.queue_launcher import cancel_jobs
 from scalestudy.launch.queue.scheduler import JobView, QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.waiting import Waiting
 from scalestudy.launch.study_status import study_status
 from scalestudy.store.records import JobRecord
 from scalestudy.store.run_folder import RunFolder
@@ -94,7 +95,7 @@ def test_a_job_that_is_named_in_an_error_is_forgotten_and_the_others_are_told(pr
 def test_answers_of_a_real_server_are_read(programs):
     views = views_of((RECORDED / "qstat.json").read_text())
     assert {job: view.state for job, view in views.items() if "[" not in job} == {"0.pbshead": "COMPLETING"}
-    assert QUEUE.waiting_reason(views["2[0].pbshead"].reason) == "not enough free nodes available"
+    assert QUEUE.explain(views["2[0].pbshead"].reason).words == "not enough free nodes available"
     assert parse_qstat((RECORDED / "qstat-none.json").read_text()) == {}
 
 
@@ -150,7 +151,7 @@ def test_the_state_of_a_point_follows_from_the_same_machine_as_slurms(study, pro
     found = study_status(study).of("native-w1-s0")
     assert (found.state, found.reason) == (state, reason)
     if state == "queued":
-        assert found.waits == "not enough free nodes"
+        assert found.waiting.words == "not enough free nodes"
 
 
 def test_a_job_that_was_cancelled_is_cancelled_though_the_queue_keeps_no_history(study, programs):
@@ -230,8 +231,24 @@ def test_jobs_that_are_not_over_are_told_in_the_common_words():
 
 def test_what_a_job_waits_for_is_said_in_words():
     found = views_of(ANSWER)
-    assert QUEUE.waiting_reason(found["11.pbs01"].reason).strip() == "insufficient amount of resource: ngpus"
-    assert QUEUE.waiting_reason("") == "not yet considered"
+    explained = QUEUE.explain(found["11.pbs01"].reason)
+    assert explained.words.strip() == "insufficient amount of resource: ngpus"
+    assert QUEUE.explain("") == Waiting("will start", "not yet considered", "qstat -f {jobs}")
+    assert QUEUE.explain("Can Never Run: Insufficient amount of server resource").group == "needs you"
+
+
+@pytest.mark.parametrize(
+    ("fields", "group"),
+    [
+        ({"Hold_Types": "u"}, "needs you"),
+        ({"Hold_Types": "uo"}, "needs the site"),
+        ({"Hold_Types": "s"}, "needs the site"),
+        ({"Hold_Types": "s", "depend": "afterok:7"}, "will start"),
+    ],
+)
+def test_a_held_job_waits_for_whoever_holds_it(fields, group):
+    view = job_view("11.s", {"job_state": "H"} | fields)
+    assert view.waiting and QUEUE.explain(view.reason).group == group
 
 
 @pytest.mark.parametrize(

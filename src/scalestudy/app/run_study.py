@@ -9,6 +9,7 @@ from itertools import groupby
 
 from scalestudy.app.follow import Listener, drive, follow, stay, with_turns
 from scalestudy.app.result import StudyResult
+from scalestudy.app.selection import waiting_sentences
 from scalestudy.app.survey import Request, Survey, survey
 from scalestudy.app.task_checks import check_task_files
 from scalestudy.config.expand import RunOrder
@@ -74,7 +75,11 @@ def submit_study(request: Request, options: Options, *, listener: Listener | Non
     plan = survey(request, options, listener=listener)
     for status in plan.overview.damaged:
         listener.failed(status)
-    return len(_submit(plan, plan.todo(), plan.options, listener, set()))
+    taken = _submit(plan, plan.todo(), plan.options, listener, set())
+    overview = study_status(StudyFolder.open(request.target)) if taken else plan.overview
+    for sentence in waiting_sentences(overview.points, stuck_only=True):
+        listener.note(sentence)
+    return len(taken)
 
 
 def dry_run(

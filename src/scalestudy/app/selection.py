@@ -13,6 +13,7 @@ from scalestudy.util.errors import UserError
 if TYPE_CHECKING:
     from scalestudy.config.point import Point
     from scalestudy.launch.launcher import Overview, PointStatus
+    from scalestudy.launch.queue.waiting import Waiting
 
 STATES: tuple[State, ...] = get_args(State)
 STATUS_SCHEMA = 1
@@ -82,6 +83,28 @@ def all_but_seeds(overview: "Overview") -> list[str]:
     return ["strategy", "workers", *swept]
 
 
+def waiting_sentences(statuses: "Iterable[PointStatus]", *, stuck_only: bool = False) -> list[str]:
+    """Describe, for each reason, which points wait for it and what to do; those that are stuck come first.
+
+    With `stuck_only`, reasons of jobs that will start are left out.
+    """
+    names: dict[Waiting, list[str]] = {}
+    jobs: dict[Waiting, list[str]] = {}
+    for status in statuses:
+        waiting = status.waiting
+        if waiting is not None and status.job is not None and (waiting.stuck or not stuck_only):
+            names.setdefault(waiting, []).append(status.name)
+            jobs.setdefault(waiting, []).append(status.job.job)
+    return [
+        f"{_points(names[waiting])} {waiting.sentence(jobs[waiting])}"
+        for waiting in sorted(names, key=lambda waiting: not waiting.stuck)
+    ]
+
+
+def _points(names: list[str]) -> str:
+    return f"{names[0]}:" if len(names) == 1 else f"{len(names)} points, {names[0]} first:"
+
+
 def _value(point: "Point", axis: str) -> str:
     if axis == "strategy":
         return point.strategy
@@ -129,7 +152,9 @@ def _point(status: "PointStatus") -> dict[str, Any]:
             "requeues": (status.run.requeues() or None) if status.run else None,
             "submitted": status.job.submitted,
             "nodes": (view.nodes or None) if view else None,
-            "waits": status.waits or None,
+            "waits": status.waiting.words if status.waiting else None,
+            "waits_for": status.waiting.group if status.waiting else None,
+            "next_command": status.waiting.next_command([status.job.job]) if status.waiting else None,
             "expected": (view.start or None) if view and view.waiting else None,
         },
         "progress": _progress(status),

@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from scalestudy.app.selection import PointGroup
+from scalestudy.app.selection import PointGroup, waiting_sentences
 from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.store.records import Progress
 from scalestudy.util import units
@@ -95,7 +95,7 @@ def line_of(status: PointStatus) -> PointLine:
     if state == "running" and view and view.nodes:
         text += f" on {view.nodes}"
     if state == "queued" and view:
-        text += f": {status.waits}"
+        text += f": {status.waiting.short}" if status.waiting else ""
         text += f", expected {view.start.replace('T', ' ')}" if view.start else ""
     if status.run and (requeues := status.run.requeues()):
         text += f", queued again {requeues} times"
@@ -158,8 +158,11 @@ OPEN = ("queued", "missing")
 
 def overview_table(overview: Overview, height: int) -> RenderableType:
     """The points as a table, with the age of the queue's last answer if it does not answer."""
-    table = points_table([line_of(status) for status in overview.points], height - bool(overview.error))
-    return Group(table, Text(silence(overview), style="yellow")) if overview.error else table
+    below = waiting_sentences(overview.points)
+    if overview.error:
+        below.append(silence(overview))
+    table = points_table([line_of(status) for status in overview.points], height - len(below))
+    return Group(table, *(Text(sentence, style="yellow") for sentence in below)) if below else table
 
 
 def points_table(rows: Sequence[PointLine], height: int) -> RenderableType:
@@ -244,6 +247,7 @@ def groups_table(groups: Sequence[PointGroup], overview: Overview) -> Renderable
     return Group(
         table,
         *(Text(line, style="red") for line in reasons(overview)),
+        *(Text(line, style="yellow") for line in waiting_sentences(overview.points)),
         Text(counts([status.state for status in overview.points])),
     )
 

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from scalestudy.app.follow import Listener, ProgressCallback
+from scalestudy.app.selection import waiting_sentences
 from scalestudy.cli.points_table import line_of, overview_table, silence
 from scalestudy.cli.printing import err, out
 from scalestudy.store.state import ENDED
@@ -28,6 +29,7 @@ class Terminal(Listener):
         self._live: Live | None = None
         self._shown: Overview | None = None
         self._silence_shown = False
+        self._stuck_shown: set[str] = set()
 
     def note(self, text: str) -> None:
         """Print on standard error."""
@@ -67,6 +69,7 @@ class Terminal(Listener):
         self._shown, self._silence_shown = overview, False
         if not self.console.is_terminal:
             self._print_silence(overview)
+            self._print_stuck(overview)
             yield
             return
         from rich.live import Live
@@ -80,6 +83,7 @@ class Terminal(Listener):
         before, self._shown = self._shown, overview
         if self._live is None:
             self._print_silence(overview)
+            self._print_stuck(overview)
             self._print_ends(overview, _ended(before) if before else {})
         elif overview != before or overview.error:
             # Drawing takes time from workers on the same cores, so only changes are drawn.
@@ -109,6 +113,13 @@ class Terminal(Listener):
         if overview.error and overview.open and not self._silence_shown:
             self.console.print(silence(overview), markup=False)
         self._silence_shown = bool(overview.error)
+
+    def _print_stuck(self, overview: "Overview") -> None:
+        """Print once why jobs do not start by themselves; a table says so in place."""
+        for sentence in waiting_sentences(overview.points, stuck_only=True):
+            if sentence not in self._stuck_shown:
+                self._stuck_shown.add(sentence)
+                self.console.print(sentence, markup=False)
 
     def _print_ends(self, overview: "Overview", before: "Mapping[str, str]") -> None:
         now = _ended(overview)

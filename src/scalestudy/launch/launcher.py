@@ -17,6 +17,7 @@ from scalestudy.store.study_folder import StudyFolder
 
 if TYPE_CHECKING:
     from scalestudy.launch.queue.scheduler import JobView
+    from scalestudy.launch.queue.waiting import Waiting
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class PointStatus:
         failure: The recorded failure.
         job: The run's job in the queue; None for a run on this machine.
         view: The queue's last answer about that job; None if there is none.
-        waits: What a queued job waits for, in words; "" if unknown.
+        waiting: Why a queued job waits, and the next command; None if unknown.
         silent: Seconds, in steps of five, since a running run's slowest rank progressed; None if unknown.
         still: Whether `silent` is so long that the run's pace says nothing about its end.
     """
@@ -48,7 +49,7 @@ class PointStatus:
     failure: Failure | None = None
     job: JobRecord | None = None
     view: JobView | None = None
-    waits: str = ""
+    waiting: Waiting | None = None
     silent: int | None = None
     still: bool = False
 

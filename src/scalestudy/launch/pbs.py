@@ -25,6 +25,7 @@ from scalestudy.launch.queue.scheduler import (
     read_mark,
 )
 from scalestudy.launch.queue.site_profile import Site, memory_bytes
+from scalestudy.launch.queue.waiting import Waiting
 from scalestudy.util.errors import UserError
 
 FORGOTTEN = ("unknown job id", "job has finished")
@@ -137,10 +138,17 @@ class Pbs(Queue):
         """Return the options for a dependency."""
         return ["-W", f"depend=afterok:{job}"]
 
-    def waiting_reason(self, reason: str) -> str:
-        """Shorten the comment on a waiting job: "Not Running: Insufficient …" becomes "insufficient …"."""
+    def explain(self, reason: str) -> Waiting:
+        """Explain why a job waits, from its hold or its comment.
+
+        Comments are shortened: "Not Running: Insufficient …" becomes "insufficient …".
+        """
+        if reason in HOLDS:
+            return HOLDS[reason]
+        never = reason.startswith("Can Never Run: ")
         words = reason.removeprefix("Not Running: ").removeprefix("Can Never Run: ").strip()
-        return f"{words[:1].lower()}{words[1:]}" if words else "not yet considered"
+        words = f"{words[:1].lower()}{words[1:]}" if words else "not yet considered"
+        return Waiting("needs you" if never else "will start", words, "qstat -f {jobs}")
 
     # Job scripts
 
@@ -225,6 +233,12 @@ STATES = {
     "U": "SUSPENDED",
 }
 """States of jobs that are not over, by PBS's letter."""
+HOLDS = {
+    "held by its user": Waiting("needs you", "held by you", "qrls {jobs}"),
+    "held by the site": Waiting("needs the site", "held by an operator: ask your site", "qstat -f {jobs}"),
+    "held for a dependency": Waiting("will start", "waits for another job", "qstat -f {jobs}"),
+}
+"""Meanings of the reasons of held jobs, as `job_view` gives them."""
 OVER = "F"
 """State of a job in the history."""
 TERMINATED = 91
@@ -257,13 +271,23 @@ def job_view(job: str, fields: dict[str, Any]) -> JobView:
         return _ended(job, fields)
     state = STATES.get(letter, letter or "PENDING")
     waits = state == "PENDING"
-    reason = str(fields.get("comment", ""))
+    reason = _hold(fields) if letter == "H" else str(fields.get("comment", ""))
     start = fields.get("estimated", {}).get("start_time") if waits else fields.get("stime")
     if letter == "H":  # a held job has no expected start
         start = None
     return JobView(
         job=job, state=state, reason=reason if waits else "", nodes=_nodes(fields), start=_time(start)
     )
+
+
+def _hold(fields: dict[str, Any]) -> str:
+    """Return who holds a job, by the letters of its Hold_Types: user, other (an operator) and system.
+
+    PBS itself puts a system hold on a job that waits for another.
+    """
+    if fields.get("depend"):
+        return "held for a dependency"
+    return "held by its user" if str(fields.get("Hold_Types", "u")) == "u" else "held by the site"
 
 
 def _ended(job: str, fields: dict[str, Any]) -> JobView:

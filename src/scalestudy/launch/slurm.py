@@ -26,6 +26,8 @@ from scalestudy.launch.queue.scheduler import (
     read_mark,
 )
 from scalestudy.launch.queue.site_profile import Site, notation, seconds
+from scalestudy.launch.queue.waiting import Waiting
+from scalestudy.launch.slurm_reasons import explain
 from scalestudy.store.records import Allocation
 from scalestudy.util.errors import UserError
 
@@ -56,12 +58,6 @@ ADVICE = {
     "gpu_request, memory_per_node or constraint in the site profile.",
 }
 """Advice by a phrase in a message of sbatch; the first phrase found counts."""
-REASONS = {
-    "Priority": "others come first",
-    "Resources": "waits for free nodes",
-    "BeginTime": "starts again shortly",
-    "ReqNodeNotAvail": "its nodes are down, drained or reserved",
-}
 
 
 _RESERVED = """
@@ -211,12 +207,9 @@ class Slurm(Queue):
         """Return the options for a dependency; a job whose dependency has failed would wait for ever."""
         return [f"--dependency=afterok:{job}", "--kill-on-invalid-dep=yes"]
 
-    def waiting_reason(self, reason: str) -> str:
-        """Describe what a job waits for; limits (QOSMaxJobsPerUserLimit, …) are named as in Slurm."""
-        word = re.split(r"[,( ]", reason.strip(" ()"), maxsplit=1)[0]
-        if word not in REASONS and (word.startswith(("QOS", "Assoc")) or "Limit" in word):
-            return f"a limit is reached ({word})"
-        return REASONS.get(word, reason) or "not yet considered"
+    def explain(self, reason: str) -> Waiting:
+        """Explain why a job waits, from the reason that squeue shows."""
+        return explain(reason)
 
     # Job scripts
 

@@ -396,7 +396,7 @@ class PointRun:
             failure=failure,
             job=job,
             view=view,
-            waits=queue.waiting_reason(view.reason) if queue and view and state == "queued" else "",
+            waiting=queue.explain(view.reason) if queue and view and state == "queued" else None,
             silent=silent if signs else None,
             still=still,
         )

@@ -24,12 +24,27 @@ exit 1
             "pending, others come first, expected 2030-01-01 12:00:00",
             False,
         ),
+        (
+            JobView(job="7", state="PENDING", reason="JobHeldUser"),
+            "pending, needs you: held by you (JobHeldUser)",
+            False,
+        ),
         (JobView(job="7", state="FAILED", nodes="n1"), "failed on n1", True),
     ],
 )
 def test_a_checks_job_is_told_with_what_it_waits_for(monkeypatch, view, words, over):
     monkeypatch.setattr(SLURM.queue, "ask", lambda jobs: {"7": view})
-    assert check_job._state("7") == (words, over)
+    assert check_job._state("7")[:2] == (words, over)
+
+
+def test_a_check_whose_job_cannot_start_ends_with_why_and_cancels_it(monkeypatch, tmp_path):
+    view, cancelled = JobView(job="7", state="PENDING", reason="AssocGrpCPUMinutesLimit"), []
+    monkeypatch.setattr(check_job, "ASK", 0.0)
+    monkeypatch.setattr(SLURM.queue, "ask", lambda jobs: {"7": view})
+    monkeypatch.setattr(SLURM.queue, "cancel", cancelled.extend)
+    (line,) = check_job.await_report(tmp_path, "7", lambda text: None).lines
+    assert line.status == "fail" and "no hours left" in line.seen and "sshare" in line.action
+    assert cancelled == ["7"]
 
 
 def test_a_silent_queue_is_told_and_waited_for(monkeypatch):
@@ -37,7 +52,7 @@ def test_a_silent_queue_is_told_and_waited_for(monkeypatch):
         raise QueueUnreachable("Slurm", "squeue", "none within 1 s")
 
     monkeypatch.setattr(SLURM.queue, "ask", silent)
-    assert check_job._state("7") == ("Slurm does not answer (none within 1 s)", False)
+    assert check_job._state("7") == ("Slurm does not answer (none within 1 s)", False, None)
 
 
 @pytest.fixture

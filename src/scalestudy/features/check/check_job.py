@@ -3,6 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,8 +23,9 @@ from scalestudy.features.check.check_files import (
 )
 from scalestudy.launch.queue.job_script import render
 from scalestudy.launch.queue.point_job import JobLayout, JobScript, layout
-from scalestudy.launch.queue.scheduler import QueueAbsent, QueueRefused, QueueUnreachable
+from scalestudy.launch.queue.scheduler import QUEUE_ERRORS, QueueAbsent, QueueRefused, QueueUnreachable
 from scalestudy.launch.queue.site_profile import Site
+from scalestudy.launch.queue.waiting import Waiting
 from scalestudy.launch.slurm import SLURM
 from scalestudy.launch.study_status import LONGEST
 from scalestudy.plugins.engines import engine_traits
@@ -81,7 +83,7 @@ def queue_lines(site: Site, point: Point, layouts: Iterable[JobLayout]) -> list[
                 action = SLURM.queue.advice(error.words) or error.action
                 lines.append(report_failure("slurm", "Slurm", f"{asked}: {error.words}", action))
             else:
-                lines.append(report_pass("slurm", "Slurm", f"{asked}: would be taken"))
+                lines.append(report_pass("slurm", "Slurm", f"{asked}: would be taken, if hours are left"))
     return lines
 
 
@@ -105,15 +107,24 @@ def _write_script(folder: Path, site: Site, point: Point, shape: JobLayout) -> P
 def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -> Report:
     """Wait for the job's report, and return it; `on_progress` is called with the state of the job.
 
+    A job that does not start by itself is cancelled, and the report says why.
+
     Raises:
         RunError: If the job ended without a report.
     """
+    waited_for: Waiting | None = None
     asked, pause, ended, last = float("-inf"), ASK, float("inf"), ""
     while not (folder / REPORT_FILE).exists():
         now = time.monotonic()
         if now - asked >= pause:
             asked = now
-            state, over = _state(job)
+            state, over, waiting = _state(job)
+            if waiting is not None and waiting.stuck and waiting == waited_for:  # seen twice, so it lasts
+                with suppress(*QUEUE_ERRORS):
+                    SLURM.queue.cancel([job])
+                action = f"See `{waiting.next_command([job])}`. The job was cancelled; check again then."
+                return Report(lines=(report_failure("slurm", "Slurm", waiting.described, action),))
+            waited_for = waiting
             pause, last = ASK if state != last else min(pause * 1.5, LONGEST), state
             doing = "" if state.startswith("pending") else f", {Exchange(folder).progress()}"
             on_progress(f"job {job}: {state}{doing}")
@@ -124,22 +135,23 @@ def await_report(folder: Path, job: str, on_progress: Callable[[str], object]) -
     try:
         return read_report(folder)
     except RunError as error:
-        state, _ = _state(job)
+        state, _, _ = _state(job)
         raise RunError(error.expected, f"{error.received} (job {job}: {state})", error.action) from None
 
 
-def _state(job: str) -> tuple[str, bool]:
-    """Return the job's state in words, and whether it has ended."""
+def _state(job: str) -> tuple[str, bool, Waiting | None]:
+    """Return the job's state in words, whether it has ended, and why it waits."""
     try:
         view = SLURM.queue.ask([job])[job]
     except QueueUnreachable as error:
-        return f"Slurm does not answer ({error.received})", False
+        return f"Slurm does not answer ({error.received})", False, None
     words = (
         f"the node does not see the check's folder, {view.state.lower()}"
         if view.unseen
         else view.state.lower()
     )
-    if view.waiting:
-        words += f", {SLURM.queue.waiting_reason(view.reason)}"
+    waiting = SLURM.queue.explain(view.reason) if view.waiting else None
+    if waiting is not None:
+        words += f", {waiting.described}"
         words += f", expected {view.start.replace('T', ' ')}" if view.start else ""
-    return words + (f" on {view.nodes}" if view.nodes else ""), not view.live
+    return words + (f" on {view.nodes}" if view.nodes else ""), not view.live, waiting

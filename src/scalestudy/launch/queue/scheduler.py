@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from scalestudy.launch.queue.waiting import Waiting
 from scalestudy.store.records import Allocation, Record
 from scalestudy.util.errors import RunError, UserError
 
@@ -258,8 +259,8 @@ class Queue(ABC):
                 raise QueueRefused(self.title, self.cancels[0], refused.words, action) from None
 
     @abstractmethod
-    def waiting_reason(self, reason: str) -> str:
-        """Describe what a waiting job waits for, from the queue's reason."""
+    def explain(self, reason: str) -> Waiting:
+        """Explain why a job waits, from the queue's reason."""
 
     # Job scripts
 
