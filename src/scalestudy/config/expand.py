@@ -12,7 +12,7 @@ from urllib.parse import quote
 from scalestudy.config.feasible import Machine, oversubscription, refuse_impossible
 from scalestudy.config.file import FEWER, MOST_POINTS, Study
 from scalestudy.config.point import Point
-from scalestudy.config.settings import DataSettings, StoredSettings, TrainSettings
+from scalestudy.config.settings import WITHOUT_SITE, DataSettings, StoredSettings, TrainSettings
 from scalestudy.config.task_sources import digests, source_files
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import Traits, traits
@@ -106,7 +106,12 @@ def _point(
     known = kind.engine in environments
     launch["environments"] = {kind.engine: environments[kind.engine]} if known else None
     places = max(workers, kind.processes_of(workers))
-    nodes = machine.nodes(places, launch["cpus_per_worker"], launch["device"])
+    nodes = machine.nodes(places, launch["cpus_per_worker"], launch["device"], launch["workers_per_node"])
+    if launch["workers_per_node"] is not None:
+        _refuse_placement(study, launch, places, machine)
+        # The actual number, so that equal placements are one point: two workers on one node, whether two or
+        # four may be there.
+        launch["workers_per_node"] = -(-places // nodes)
     if not kind.synchronous and workers > 1 and sections["train"]["deterministic"] is None:
         sections["train"]["deterministic"] = False  # the order of updates depends on who is faster
     train = TrainSettings.model_validate(sections["train"])
@@ -125,6 +130,24 @@ def _point(
             "terms": {"implementation": kind.implementation(workers, nodes), "launch": launch},
         }
     )
+
+
+def _refuse_placement(study: Study, launch: dict[str, Any], workers: int, machine: Machine) -> None:
+    """Refuse a number of workers on a node where there is no queue, or that does not fit."""
+    asked, key = launch["workers_per_node"], "launch.workers_per_node"
+    if launch["on"] in WITHOUT_SITE:
+        raise UserError(
+            f"{key} only for a queue, whose jobs get as many nodes as they need",
+            f'{asked} with launch.on = "{launch["on"]}"{study.place.of(key)}',
+            'Remove it; for hosts, list the workers of each: hosts = ["lab1:2", "lab2:2"].',
+        )
+    fitting = machine.workers_per_node(launch["cpus_per_worker"], launch["device"])
+    if asked > fitting and workers > fitting:
+        raise UserError(
+            f"at most {fitting} workers on a node, as its GPUs or cores and the site profile allow",
+            f"{key} = {asked}{study.place.of(key)}",
+            "Lower it, or raise tasks_per_node in the site profile.",
+        )
 
 
 def _refuse_sweep(study: Study, strategies: Sequence[Traits]) -> None:

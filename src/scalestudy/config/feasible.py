@@ -56,9 +56,14 @@ class Machine:
             return 1
         return max(1, self.cores // max(self.gpus, self.node_gpus or 0))
 
-    def nodes(self, workers: int, cpus_per_worker: int, device: str = "auto") -> int:
-        """Number of nodes that this many workers need."""
-        return -(-workers // self.workers_per_node(cpus_per_worker, device)) if self.cluster else 1
+    def nodes(
+        self, workers: int, cpus_per_worker: int, device: str = "auto", at_most: int | None = None
+    ) -> int:
+        """Number of nodes that this many workers need, with `at_most` so many on a node."""
+        if not self.cluster:
+            return 1
+        fitting = self.workers_per_node(cpus_per_worker, device)
+        return -(-workers // min(fitting, at_most or fitting))
 
     def workers_per_node(self, cpus_per_worker: int, device: str = "auto") -> int:
         """Largest number of workers on a node of a cluster."""
@@ -98,7 +103,8 @@ def _of_one_node(point: Point, machine: Machine) -> int:
 
 
 def _nodes(point: Point, machine: Machine) -> int:
-    return machine.nodes(point.workers, point.launch.cpus_per_worker, point.launch.device)
+    launch = point.launch
+    return machine.nodes(point.workers, launch.cpus_per_worker, launch.device, launch.workers_per_node)
 
 
 def _cores(count: int) -> str:

@@ -284,8 +284,8 @@ def _meant(key: str, section: str, known: tuple[str, ...]) -> str:
         return f"`{key}` belongs in the site profile: scalestudy site init"
     if key in ("nodes", "ntasks", "ntasks_per_node"):
         return (
-            "The number of nodes follows from `workers` in [sweep] and `tasks_per_node` in the site profile,"
-            " the workers of a node."
+            "The number of nodes follows from `workers` in [sweep] and `workers_per_node` in [launch], or"
+            " `tasks_per_node` in the site profile."
         )
     homes = {section: known} | {name: tuple(model.model_fields) for name, model in sections.items()}
     for name, names in homes.items():

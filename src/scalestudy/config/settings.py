@@ -324,6 +324,9 @@ class LaunchSettings(StoredSettings):
     cpus_per_worker: Cores | None = Field(default=None, examples=[8])
     """Cores to which each worker is pinned, the same for any number of workers. By default, 1 on CPUs; on
     GPUs the node's cores divided by its GPUs."""
+    workers_per_node: Annotated[int, Field(gt=0, le=10_000)] | None = Field(default=None, examples=[2])
+    """Largest number of workers on a node of a queue, so that a sweep can compare placements: `[4, 2]` puts
+    four workers on one node and on two. By default, as many as fit."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
     """Device of the workers; "auto" takes GPUs if there are any. A run that asks for GPUs, or was given some,
     stops if it cannot use them; none falls back to CPUs."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from scalestudy.config.parse import parse_study
 from scalestudy.launch.queue.point_job import allocation, expand_for, layout
+from scalestudy.launch.queue.site_profile import Site
 from scalestudy.util.errors import UserError
 from sites import point, site
 
@@ -163,3 +164,45 @@ def test_the_hours_of_a_start_and_of_all_starts_are_told_as_people_write_them():
     assert "up to 2 times" in several and "up to 3 times" in several
     two_minutes = replace(layout(point("single", 1, on), on), seconds=120, gpus_per_node=0)
     assert "at most 2.00 core-minutes" in allocation(on, [two_minutes])
+
+
+PLACEMENTS = """
+task = "cnn"
+[sweep]
+strategy = "horovod"
+workers = [1, 2, 4]
+seed = 0
+"launch.workers_per_node" = [4, 2]
+[launch]
+on = "slurm"
+"""
+
+
+def placed(on: Site, text: str = PLACEMENTS) -> dict[str, tuple[int, int]]:
+    """Nodes and workers on a node of each point."""
+    layouts = {each.name: layout(each, on) for each in expand_for(parse_study(text, Path("study.toml")), on)}
+    return {name: (shape.nodes, shape.tasks_per_node) for name, shape in layouts.items()}
+
+
+def test_placements_are_swept_in_one_study_and_equal_ones_are_run_once():
+    found = placed(site(gpus_per_node=4, cpus_per_node=8))
+    assert found == {
+        "horovod-w1-s0-workers_per_node=4": (1, 1),
+        "horovod-w2-s0-workers_per_node=4": (1, 2),
+        "horovod-w4-s0-workers_per_node=4": (1, 4),
+        "horovod-w4-s0-workers_per_node=2": (2, 2),
+    }
+
+
+@pytest.mark.parametrize(
+    ("on", "text", "received"),
+    [
+        (site(gpus_per_node=2), PLACEMENTS, "launch.workers_per_node = 4"),
+        (site(gpus_per_node=4), PLACEMENTS.replace("horovod", "mirrored"), "2 nodes"),
+        (site(gpus_per_node=4), PLACEMENTS.replace('on = "slurm"', 'on = "local"'), "local"),
+    ],
+)
+def test_a_placement_that_is_impossible_is_refused(on, text, received):
+    with pytest.raises(UserError) as error:
+        placed(on, text)
+    assert received in error.value.received

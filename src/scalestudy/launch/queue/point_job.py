@@ -92,7 +92,7 @@ def layout(point: Point, site: Site) -> JobLayout:
     """Return the layout of a point, which `expand_for` has checked for the site."""
     tasks = point.processes
     launch = point.launch
-    nodes = site.machine().nodes(tasks, launch.cpus_per_worker, launch.device)
+    nodes = site.machine().nodes(tasks, launch.cpus_per_worker, launch.device, launch.workers_per_node)
     tasks_per_node = -(-tasks // nodes)  # balanced: 6 workers on nodes of 4 are 3 + 3
     workers = point.traits.workers_at_once(point.workers)
     return JobLayout(
