@@ -15,6 +15,7 @@ variance of all rows, weighted by degrees of freedom, of which the common varian
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -199,6 +200,10 @@ class Variance(NamedTuple):
     freedom: float
 
 
+MOST_PAIRED, NEIGHBOURS = 400, 50
+"""Number of rows up to which all pairs are compared; otherwise each row is compared with so many others."""
+
+
 class Design(NamedTuple):
     """Common spread of rows that are comparable.
 
@@ -221,20 +226,45 @@ def design_of(rows: Sequence[Values]) -> Design | None:
     rows = [values for values in rows if len(values) > 1]
     if not rows:
         return None
-    places = {block: place for place, block in enumerate(dict.fromkeys(b for row in rows for b in row))}
-    table = np.full((len(rows), len(places)), np.nan)
-    for row, values in zip(table, rows, strict=True):
-        row[[places[block] for block in values]] = [*values.values()]
-    floor = (ROUNDING * float(np.nanmax(np.abs(table)))) ** 2
-    own = _common(table, floor)
-    first, second = np.triu_indices(len(rows), 1)
+    packed = np.full((len(rows), max(map(len, rows))), np.nan)
+    for line, values in zip(packed, rows, strict=True):
+        line[: len(values)] = [*values.values()]
+    floor = (ROUNDING * float(np.nanmax(np.abs(packed)))) ** 2
+    own = _common(packed, floor)
+    table = _by_shared_block(rows)
+    first, second = _pairs(len(rows))
     pairs = _common(table[first] - table[second], floor)
     assert own is not None
     if pairs is None:
         return Design(own, None)
     # The mean over all pairs is the residual mean square of row + block, which has this many degrees.
-    residual = Variance(pairs.value / 2, 2 * pairs.freedom / len(rows))
+    of_all = len(rows) * (len(rows) - 1) / 2 / len(first)
+    residual = Variance(pairs.value / 2, 2 * pairs.freedom * of_all / len(rows))
     return Design(own._replace(freedom=_satterthwaite(own, residual)), residual)
+
+
+def _by_shared_block(rows: Sequence[Values]) -> "Any":
+    """Values [rows, blocks] of the blocks that several rows share; missing values are NaN."""
+    import numpy as np
+
+    counts = Counter(block for row in rows for block in row)
+    shared = [block for block, count in counts.items() if count > 1]
+    places = {block: place for place, block in enumerate(shared)}
+    table = np.full((len(rows), len(places)), np.nan)
+    for line, values in zip(table, rows, strict=True):
+        kept = {places[block]: value for block, value in values.items() if block in places}
+        line[[*kept]] = [*kept.values()]
+    return table
+
+
+def _pairs(count: int) -> "tuple[Any, Any]":
+    """Both rows of every pair; of many rows, each with the next `NEIGHBOURS`, which is a sample of them."""
+    import numpy as np
+
+    if count <= MOST_PAIRED:
+        return np.triu_indices(count, 1)
+    first = np.repeat(np.arange(count), NEIGHBOURS)
+    return first, (first + np.tile(np.arange(1, NEIGHBOURS + 1), count)) % count
 
 
 def _common(values: "Any", floor: float) -> Variance | None:

@@ -100,7 +100,8 @@ def _measured(findings: Findings) -> list[Candidate]:
 def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
     """Return the answer; without a deadline, also what it is based on and the open questions."""
     advice = findings.advice
-    blocks: list[Block] = [Paragraph(headline(findings, answer))]
+    blocks: list[Block] = [Items(findings.readings)] if findings.readings else []
+    blocks.append(Paragraph(headline(findings, answer)))
     if answer.goal.deadline is None:
         blocks.append(Items(tuple(filter(None, (advice.cost, *advice.sentences)))))
         if advice.open_questions:
@@ -125,6 +126,7 @@ def advise_json(findings: Findings, answer: GoalAnswer) -> str:
         "best": _record(answer.best) if answer.best else None,
         "others": [_record(candidate) for candidate in answer.others],
         "open_questions": list(findings.advice.open_questions),
+        "readings": list(findings.readings),
     }
     return json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -148,11 +150,20 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
     hours = answer.goal.deadline / 3600
     done = f"{hours:.0f} h" if hours >= 1 and hours.is_integer() else units.duration(3600 * hours)
     if best is None:
-        sound = not all(verdict.seems_worse for verdict in findings.advice.decision.verdicts.values())
-        known = f"No row of sufficient quality is known to finish in {done}."
-        return known if sound else f"No row is advised for {done}: {advised}"
+        if all(verdict.seems_worse for verdict in findings.advice.decision.verdicts.values()):
+            return f"No row is advised for {done}: {advised}"
+        if _only_rates(findings):
+            return f"No row states the time of a whole training, so none is known to finish in {done}."
+        return f"No row of sufficient quality is known to finish in {done}."
     ask = "Ask" if answer.sure else "Provisionally, ask"
     return f"{ask} for {best.key.label}: the cheapest training that finishes in {done}."
+
+
+def _only_rates(findings: Findings) -> bool:
+    """Whether rows were timed, but no time of a whole training is known."""
+    prices = findings.advice.decision.prices.values()
+    timed = any(row.wall_seconds.value or row.training_seconds.value for row in findings.rows)
+    return not timed and any(price.basis == "rate" for price in prices)
 
 
 def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:

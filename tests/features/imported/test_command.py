@@ -62,6 +62,43 @@ def test_what_is_wrong_ends_with_2_and_the_way_out(call, table: Path, words: tup
     assert way in " ".join(errors.split())
 
 
+def test_imported_numbers_are_decided_for_a_goal_as_studies_are(call, tmp_path: Path, published_logs):
+    for name, log in published_logs.items():
+        (tmp_path / name).write_text(log)
+    given = ("advise", "--from", tmp_path, "--strategy", "native", "--bill", "gpu", "--format", "json")
+    answer = json.loads(call(*given, "--deadline", "40min")[1])
+    best = answer["best"]
+    assert (best["strategy"], best["workers"], best["seconds"]["value"]) == ("horovod", 6, 1292)
+    assert (answer["cost_unit"], best["cost"]["value"]) == ("gpu-hours", pytest.approx(6 * 1292 / 3600))
+    strict = json.loads(call(*given, "--efficiency", "0.99")[1])
+    assert (strict["best"]["strategy"], strict["best"]["workers"]) == ("native", 1)
+    assert any("Not used: test_time." in text for text in strict["readings"])
+
+
+def test_a_deadline_needs_the_time_of_a_whole_training(call, tmp_path: Path):
+    (tmp_path / "t.csv").write_text("gpus,time_per_epoch\n1,100\n2,55\n")
+    assert "No row states the time of a whole training" in call(
+        "advise", "--from", tmp_path / "t.csv", "--deadline", "1h"
+    )[1].replace("\n", " ")
+
+
+def test_columns_say_which_time_is_known(call, tmp_path: Path):
+    table = tmp_path / "t.csv"
+    table.write_text("gpus,img/s\n1,100\n2,190\n")
+    assert " time " not in call("report", "--from", table)[1]
+    table.write_text("gpus,time_per_epoch\n1,100\n2,55\n")
+    text = call("report", "--from", table)[1]
+    assert " epoch s " in text and " time " not in text
+
+
+def test_the_printed_report_names_what_was_left_out_and_not_used(call, tmp_path: Path):
+    table = tmp_path / "t.csv"
+    table.write_text("gpus,host,time,accuracy\n1,a,100,.9\n2,b,ERROR,.9\n4,c,30,.91\n")
+    text = " ".join(call("report", "--from", table)[1].split())
+    assert "left out: line 3: training_seconds is ERROR, which is not a number." in text
+    assert "Not used: host." in text
+
+
 def test_an_option_on_numbers_of_others_needs_some(call, tmp_path: Path):
     own = synthetic.write(tmp_path / "ours", "ours", synthetic.seeded((1,), ("horovod",)))
     code, _, errors = call("report", own.path, "--strategy", "native")
