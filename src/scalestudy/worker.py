@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from scalestudy.hardware.own_process import leave
-from scalestudy.util.errors import ScalestudyError, UserError
+from scalestudy.util.errors import RunError, ScalestudyError, UserError
 from scalestudy.util.registry import Registry
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _work(path: Path) -> int:
+    join_network()  # before anything starts a thread
     import psutil
 
     from scalestudy.cluster.resolve import resolve
@@ -208,6 +209,38 @@ def _pin(placement: Placement, device: str, devices: int, cpus_per_worker: int) 
     if share is not None:
         cores.stay_on(share)
     os.environ.setdefault("OMP_NUM_THREADS", str(len(cores.granted())))
+
+
+INTERFACES = ("HOROVOD_GLOO_IFACE", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+"""Variables by which users set the network interface of Gloo and NCCL."""
+
+
+def join_network() -> None:
+    """Enter the run's own network, if the launcher has created one.
+
+    Raises:
+        RunError: If it cannot be entered.
+    """
+    holder = os.environ.get("SCALESTUDY_NETWORK", "")
+    if not holder:
+        return
+    from scalestudy.hardware.private_network import enter_network
+
+    for name in INTERFACES:
+        if os.environ.get(name, "lo") != "lo":
+            print(
+                f"scalestudy: {name}=lo, not {os.environ[name]}: the run's own network has only that",
+                file=sys.stderr,
+            )
+            os.environ[name] = "lo"
+    try:
+        enter_network(int(holder))
+    except (OSError, ValueError) as error:
+        raise RunError(
+            f"the run's own network, which process {holder} holds",
+            str(error),
+            "open_ports = true under [launch] runs without it; others may then reach the workers' ports.",
+        ) from error
 
 
 def die_with_launcher() -> None:

@@ -123,8 +123,8 @@ class Survey:
 
     def folder(self) -> StudyFolder:
         """Create or open the results folder."""
-        for sources in {id(point.sources): point.sources for point in self.points}.values():
-            add_trained(sources)
+        for point in {id(point.sources): point for point in self.points}.values():
+            add_trained(point.task, point.sources)
         return StudyFolder.create_or_open(
             self.request.target, self.study, self.points, self.request.text, self.order
         )

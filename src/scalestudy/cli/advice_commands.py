@@ -14,6 +14,7 @@ from scalestudy.cli.options import (
     BetterOption,
     ColumnOption,
     DryRunOption,
+    EnvironmentOption,
     EpochsOption,
     FileOption,
     ForceOption,
@@ -121,6 +122,16 @@ def diagnose(
     study: StudyArgument = None,
     point: PointOption = None,
     rounds: Annotated[int, option("Rounds; each measures every variant once.", "N", min=1)] = 3,
+    task: Annotated[
+        Path | None,
+        option(
+            "Task file of the point, whose code then runs.",
+            "FILE",
+            "that of the study, if you have trained with it",
+            name="--task",
+        ),
+    ] = None,
+    environment: EnvironmentOption = None,
     form: AnswerOption = "table",
 ) -> None:
     """Split a point's lost efficiency into input, exchange, imbalance, contention and fixed cost.
@@ -133,9 +144,10 @@ def diagnose(
     from scalestudy.features.diagnose.diagnosis_section import render, stored_diagnosis
     from scalestudy.features.diagnose.rounds import diagnose as run_diagnosis
     from scalestudy.features.diagnose.rounds import plan
+    from scalestudy.store.permission import Permission
 
     terminal, folder = Terminal(), open_study(study)
-    planned = plan(folder, point)
+    planned = plan(folder, point, Permission(task, environment))
     name, why = planned.point.name, f", {planned.why}" if planned.why else ""
     terminal.note(f"Diagnosing {name}{why}.")
     if planned.point.oversubscribed:

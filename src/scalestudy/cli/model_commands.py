@@ -11,6 +11,7 @@ from scalestudy.cli.options import (
     AnswerOption,
     CacheOption,
     DeviceOption,
+    EnvironmentOption,
     ForceOption,
     ImageSizeOption,
     PointOption,
@@ -74,6 +75,7 @@ def predict(
     point: PointOption = None,
     weights: Weights = "last",
     task: TaskFile = None,
+    environment: EnvironmentOption = None,
     overlay: Annotated[bool, option("Also write each mask laid over its image.", name="--overlay")] = False,
     device: DeviceOption = "auto",
     force: ForceOption = False,
@@ -88,7 +90,7 @@ def predict(
     from scalestudy.features.predict import predict as prediction
 
     refuse_target(out_folder, [model, *images], force=force)
-    trained, terminal = _found(model, point, weights, task)
+    trained, terminal = _found(model, point, weights, task, environment)
     wanted = prediction.Wanted(tuple(images), out_folder, overlay, device, force)
     done = prediction.predict(trained, wanted, terminal)
     _print_predicted(done, wanted, trained.label)
@@ -108,6 +110,7 @@ def evaluate(
     point: PointOption = None,
     weights: Weights = "last",
     task: TaskFile = None,
+    environment: EnvironmentOption = None,
     device: DeviceOption = "auto",
     form: AnswerOption = "table",
 ) -> None:
@@ -118,7 +121,7 @@ def evaluate(
     from scalestudy.features.predict import use_model
     from scalestudy.report.number_format import number
 
-    trained, terminal = _found(model, point, weights, task)
+    trained, terminal = _found(model, point, weights, task, environment)
     done = use_model.evaluate(trained, data, split, terminal, device=device)
     if form == "json":
         print(json.dumps(done._asdict(), indent=1))
@@ -137,6 +140,7 @@ def samples(
     point: PointOption = None,
     weights: Weights = "last",
     task: TaskFile = None,
+    environment: EnvironmentOption = None,
     device: DeviceOption = "auto",
     force: ForceOption = False,
 ) -> None:
@@ -147,7 +151,7 @@ def samples(
     from scalestudy.features.predict.use_model import write_gallery
 
     refuse_target(out_file, [model], force=force)
-    trained, terminal = _found(model, point, weights, task)
+    trained, terminal = _found(model, point, weights, task, environment)
     judged = write_gallery(trained, out_file, terminal, device=device)
     out().print(f"{judged} validation samples evaluated with {trained.label}: {out_file}", markup=False)
 
@@ -161,6 +165,7 @@ def export(
     point: PointOption = None,
     weights: Weights = "last",
     task: TaskFile = None,
+    environment: EnvironmentOption = None,
     force: ForceOption = False,
 ) -> None:
     """Write a trained model in a format that loads without Scalestudy.
@@ -171,7 +176,7 @@ def export(
     from scalestudy.features.predict.use_model import export_model
 
     refuse_target(out_path, [model], force=force)
-    trained, terminal = _found(model, point, weights, task)
+    trained, terminal = _found(model, point, weights, task, environment)
     beside = export_model(trained, out_path, terminal, force=force)
     height, width, channels = trained.record.input_shape
     last = trained.path.suffix == ".keras"  # PyTorch modules take channels first
@@ -181,12 +186,14 @@ def export(
 
 
 def _found(
-    path: Path | None, point: str | None, weights: str, task: Path | None
+    path: Path | None, point: str | None, weights: str, task: Path | None, environment: Path | None
 ) -> "tuple[FoundModel, Terminal]":
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.features.predict.find_model import find_model
+    from scalestudy.store.permission import Permission
 
-    model = find_model(path or newest_study(), point=point, weights=weights, task=task)
+    permission = Permission(task, environment)
+    model = find_model(path or newest_study(), point=point, weights=weights, permission=permission)
     terminal = Terminal()
     for note in model.notes:
         terminal.note(note)

@@ -68,6 +68,15 @@ TaskOption = Annotated[
 DeviceOption = Annotated[
     str, option("Device of the workers; auto uses GPUs if there are any.", "auto|cpu|gpu")
 ]
+EnvironmentOption = Annotated[
+    Path | None,
+    option(
+        "Virtual environment to compute in, such as that of the engine. Records are not asked for one.",
+        "DIR",
+        "this one",
+        name="--environment",
+    ),
+]
 SourceArgument = Annotated[
     str,
     argument(

@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -226,7 +226,9 @@ def _show_scripts(request: "Request", options: "Options", point: str | None, fol
     out().print(f"{len(found)} job scripts are in {folder}", markup=False)
 
 
-OPTION = re.compile(r"-n\d*|--(workers|seeds?|device|cpus-per-worker|out|help)(=.*)?", re.DOTALL)
+OPTION = re.compile(
+    r"-n\d*|--(workers|seeds?|device|cpus-per-worker|private-network|out|help)(=.*)?", re.DOTALL
+)
 """Options of `launch`; after the script, they would be passed to the script."""
 
 
@@ -240,6 +242,13 @@ def launch(
     seeds: Annotated[int, option("Runs of a measured script for each number of workers.", "N", min=1)] = 1,
     device: DeviceOption = "auto",
     cpus_per_worker: Annotated[int | None, option("Cores of each worker.", "N", "1 on CPUs", min=1)] = None,
+    private: Annotated[
+        bool,
+        option(
+            "Run in a network of its own, which others do not reach, and which reaches no other machine.",
+            name="--private-network",
+        ),
+    ] = False,
     folder: Annotated[
         Path | None,
         option("Folder for the runs of a measured script.", "DIR", "studies/SCRIPT", name="--out"),
@@ -262,7 +271,9 @@ def launch(
     from scalestudy.cluster.resolve import resolve
     from scalestudy.features.scripts.launch import run_rank, run_sweep, sweep_of
 
-    keys = {"device": device} | ({} if cpus_per_worker is None else {"cpus_per_worker": cpus_per_worker})
+    keys: dict[str, Any] = {"device": device, "open_ports": not private}
+    if cpus_per_worker is not None:
+        keys["cpus_per_worker"] = cpus_per_worker
     words = script_arguments(script, arguments or [])
     place = resolve(os.environ)
     if place.size > 1:

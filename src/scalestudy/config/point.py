@@ -31,7 +31,7 @@ def without_repeats(swept: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in swept.items() if name not in REPEATS}
 
 
-NOT_TIMED = {"environments", "hosts", "progress_timeout"}
+NOT_TIMED = {"environments", "hosts", "open_ports", "progress_timeout"}
 """Keys of `[launch]` that are not compared: they do not decide how fast a point runs, or its records tell."""
 
 

@@ -344,6 +344,10 @@ class LaunchSettings(StoredSettings):
     """Seconds without progress of a rank after which the run is stopped. While training, the limit is 20
     times the slowest step so far if that is less, but at least 120 s."""
 
+    open_ports: bool = False
+    """Whether the workers of a run on this machine may use its network, where others may reach their ports.
+    By default they get a network of their own (docs/reference/ports.md), from which no other machine is
+    reached: set it for a task that must, such as one with an experiment tracker."""
     environments: dict[EngineName, Name] | None = Field(
         default=None,
         examples=[{"tensorflow": "~/venvs/tensorflow"}],

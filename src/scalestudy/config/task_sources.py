@@ -1,12 +1,13 @@
 """The Python sources of a task: its file and the local modules it imports, compared by what they compute.
 
-The user's state folder remembers which sources this user has trained with: such code may run when a model is
-loaded.
+The user's state folder remembers which sources this user has trained with, and where: such code may run when
+a model is loaded (`store.permission`).
 """
 
 import ast
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -162,9 +163,14 @@ def _trained_file() -> Path:
     return Path(platformdirs.user_state_dir("scalestudy", appauthor=False)) / "trained-code"
 
 
-def add_trained(sources: Mapping[str, str]) -> None:
-    """Add the sources of a point, by their digests. Without a home folder, nothing is remembered."""
-    line, file = _line(sources), _trained_file()
+def add_trained(task: str, sources: Mapping[str, str]) -> None:
+    """Remember the task file of a point, where it is, with the digests of its sources.
+
+    Without a home folder, nothing is remembered.
+    """
+    if has_name(task):
+        return
+    line, file = _line(task, sources), _trained_file()
     with suppress(OSError):
         if line not in _lines(file):
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -172,9 +178,9 @@ def add_trained(sources: Mapping[str, str]) -> None:
 
 
 def was_trained(task: Path) -> bool:
-    """Whether this user has trained with a task file and the modules it imports, as they are now."""
+    """Whether this user has trained with a task file and the modules it imports, as and where they are."""
     with suppress(OSError):
-        return _line(digests(source_files(str(task)))) in _lines(_trained_file())
+        return _line(str(task), digests(source_files(str(task)))) in _lines(_trained_file())
     return False
 
 
@@ -182,6 +188,8 @@ def _lines(file: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def _line(sources: Mapping[str, str]) -> str:
+def _line(task: str, sources: Mapping[str, str]) -> str:
     own = {name: digest for name, digest in sources.items() if not name.startswith("read/")}
-    return hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()
+    # A copy elsewhere is another task: modules beside it, which no import statement names, may differ.
+    place = os.path.realpath(Path(task).parent)
+    return hashlib.sha256(json.dumps([place, own], sort_keys=True).encode()).hexdigest()

@@ -29,7 +29,7 @@ from scalestudy.launch.host_connection import (
     WorkerEnded,
     WorkersStart,
 )
-from scalestudy.launch.reserve import run_cores, take_gpus, usable_gpus
+from scalestudy.launch.reserve import NETWORK, private_run, run_cores, take_gpus, usable_gpus
 from scalestudy.launch.worker_processes import (
     POLL,
     Command,
@@ -89,7 +89,10 @@ def main() -> int:
         if (line := lines.next()) is None:
             return 0
         start = WorkersStart.model_validate_json(line)
-        environment = {**os.environ, **start.variables, **shown}
+        one_host = len(set(start.hosts)) == 1
+        network = private_run(len(start.ranks), open_ports=start.open_ports or not one_host)
+        own = {NETWORK: held.enter_context(network)[NETWORK]}  # the secret is that of all hosts
+        environment = {**os.environ, **start.variables, **own, **shown}
         watched = [] if gpus else cpus or machine_cores.granted()
         with WorkerProcesses(_commands(start, cpus, environment), watched=watched) as workers:
             _watch(lines, start, workers)

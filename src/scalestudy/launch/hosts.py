@@ -153,6 +153,7 @@ class HostsLauncher(LocalLauncher):
     """Runs points on several machines, one after another, within this process's lifetime."""
 
     title = "several hosts"
+    guard = staticmethod(lambda points: None)  # the processes of several hosts need the network between them
 
     def points(self, study: Study, options: Options) -> list[Point]:
         """Return the points of a study, expanded for its hosts.
@@ -216,6 +217,7 @@ def reserve_devices(held: contextlib.ExitStack, point: Point, paths: Sequence[st
             hosts=tuple(names),
             port=port,
             environment=point.environment,
+            open_ports=point.launch.open_ports,
             variables=variables,
         )
         return HostProcesses(

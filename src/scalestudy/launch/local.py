@@ -19,7 +19,7 @@ from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.environments import refuse_missing_software
 from scalestudy.launch.failures import failure_of, failure_of_hang, first_cause, last_lines
 from scalestudy.launch.launcher import Moved, Note, Options, Overview, Step, UnrecordedFailure
-from scalestudy.launch.reserve import grant, reserve_gpus
+from scalestudy.launch.reserve import grant, refuse_open_ports, reserve_gpus
 from scalestudy.launch.supervise import cause_of_code
 from scalestudy.launch.worker_processes import (
     POLL,
@@ -337,6 +337,7 @@ class LocalLauncher:
     detached = False
     checked = False
     hold = staticmethod(hold_here)
+    guard = staticmethod(refuse_open_ports)
 
     def points(self, study: Study, options: Options) -> list[Point]:
         """Return the points of a study, expanded for this machine's devices and cores.
@@ -352,6 +353,7 @@ class LocalLauncher:
                 f'"{elsewhere[0]}"{study.place.of("launch.on")}',
                 f'Set on = "{DEFAULT_LAUNCHER}" to run on this machine.',
             )
+        self.guard(points)
         return points
 
     def refuse(self, points: Sequence[Point]) -> None:
@@ -366,6 +368,8 @@ class LocalLauncher:
         Raises:
             KeyboardInterrupt: On Ctrl-C or SIGTERM, after all workers have ended.
         """
+        if note := self.guard(points):
+            yield note
         with terminable():
             for point in points:
                 yield from run_steps(folder, point, self.hold)

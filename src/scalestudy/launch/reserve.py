@@ -18,9 +18,10 @@ from scalestudy.hardware import cores as machine_cores
 from scalestudy.hardware import devices
 from scalestudy.hardware.cores import core_by_core, shares
 from scalestudy.hardware.devices import Gpu, visible_gpus
+from scalestudy.hardware.private_network import private_network
 from scalestudy.launch.launcher import Note
 from scalestudy.store.records import SHARED_CORES
-from scalestudy.util.errors import RunError
+from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.locks import Timeout, private_folder, take
 
 PORTS = range(20_000, 32_000)
@@ -183,6 +184,10 @@ def take_gpus(
     return own, others
 
 
+NETWORK = "SCALESTUDY_NETWORK"
+"""Id of the process whose network a worker enters; "" for that of this machine."""
+
+
 def secret_for(processes: int) -> dict[str, str]:
     """Return the variable with a new secret for the workers of a run; none for a single process."""
     return {SECRET: new_secret()} if processes > 1 else {}
@@ -190,6 +195,48 @@ def secret_for(processes: int) -> dict[str, str]:
 
 SPARE_PORTS = 2
 """Ports besides one for each process: the parameter server and its coordinator have one each."""
+
+
+@contextlib.contextmanager
+def private_run(processes: int, *, open_ports: bool = False) -> Iterator[dict[str, str]]:
+    """Create a secret and a network for the workers of a run here, and yield the variables that name them.
+
+    TensorFlow listens on all interfaces and obeys any client, and Gloo does not authenticate. In a network of
+    their own, no other account reaches them. There is none with `open_ports`, where this machine allows none
+    (`refuse_open_ports` has judged that), or for a single process, which does not listen.
+    """
+    if processes == 1 or open_ports:
+        yield secret_for(processes) | {NETWORK: ""}
+        return
+    with private_network() as network:
+        yield secret_for(processes) | {NETWORK: str(network.holder or "")}
+
+
+def refuse_open_ports(points: Sequence[Point]) -> Note | None:
+    """Return a note if others could join the workers of points that run here, since they listen for anybody.
+
+    Raises:
+        UserError: If others could run code by that, and the study does not allow it.
+    """
+    several = [point for point in points if point.processes > 1 and not point.launch.open_ports]
+    if not several:
+        return None
+    with private_network() as network:
+        if network.holder is not None:
+            return None
+    ways = [(point.implementation, point.traits.rendezvous) for point in several]
+    obeying = sorted({strategy for strategy, way in ways if way is not None and way.obeys})
+    if obeying:
+        raise UserError(
+            f"a network namespace for {' and '.join(obeying)}, whose workers obey whoever reaches them",
+            f"none, since this machine allows none ({network.why_none})",
+            "If nobody else reaches this machine, allow it: open_ports = true under [launch]. Otherwise take"
+            " another strategy (docs/reference/ports.md).",
+        )
+    return Note(
+        f"No network namespace on this machine ({network.why_none}): other accounts can reach the workers'"
+        " ports, and disturb the run. open_ports = true under [launch] accepts that."
+    )
 
 
 @contextlib.contextmanager
@@ -202,8 +249,9 @@ def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[
     with (
         ports(point.processes + SPARE_PORTS) as port,
         run_cores(count, point.launch.cpus_per_worker, near) as (cpus, alone),
+        private_run(point.processes, open_ports=point.launch.open_ports) as own,
     ):
         if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
             point = point.on(oversubscribed=SHARED_CORES)
         inherited = {name: value for name, value in os.environ.items() if name != ASSIGNED}
-        yield point, port, cpus, inherited | secret_for(point.processes) | shown
+        yield point, port, cpus, inherited | own | shown

@@ -18,11 +18,13 @@ class Rendezvous:
         name: Name by which its engine knows it.
         secret: Whether the processes authenticate with the run's secret, so that one is needed.
         unproxied: Whether their traffic must bypass the HTTP proxies of the environment.
+        obeys: Whether a process does what anybody asks who reaches its port, so that it must not be reached.
     """
 
     name: str
     secret: bool = False
     unproxied: bool = False
+    obeys: bool = False
 
 
 @dataclass(frozen=True)

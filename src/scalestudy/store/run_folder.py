@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,9 +17,12 @@ from scalestudy.plugins.engines import DEFAULT, engine_traits
 from scalestudy.store.launcher_process import LauncherProcess, is_alive, is_recent, this_process
 from scalestudy.store.model_record import BestRecord, GalleryRecord, ModelRecord
 from scalestudy.store.record_file import (
+    CHECKSUMS,
     StoredRecord,
+    file_checksum,
     parse_record,
     read_checked_record,
+    read_checksums,
     read_record,
     write_checksums,
     write_record,
@@ -75,7 +78,8 @@ DECIDING: dict[str, type[BaseModel]] = {
 
 def _deciding(folder: Path, name: str) -> StoredRecord[Any]:
     # Other records may change until the run is done.
-    read = read_checked_record if name == "result.json" else read_record
+    done = name == "result.json" or (folder / "result.json").exists()
+    read = read_checked_record if done else read_record
     return read(folder / name, DECIDING[name])
 
 
@@ -183,11 +187,12 @@ class RunFolder:
 
     def point(self) -> Point:
         """The resolved point of this run; raises UserError if its file is missing or corrupt."""
-        stored = read_record(self.path / "point.json", Point)
+        stored = _deciding(self.path, "point.json")
         if stored.record is None:
             expected = f"the point of a run, in {self.path / 'point.json'}"
             raise UserError(expected, stored.why or "no such file", remedy(self.path, stored))
-        return stored.record
+        point: Point = stored.record
+        return point
 
     def failure(self) -> Failure | None:
         """Why the run failed; if the record is damaged, a failure that says so."""
@@ -249,6 +254,21 @@ class RunFolder:
         names = ("result.json", "point.json") if self.result() else DECIDING
         records = (_deciding(self.path, name) for name in names)
         return next((record for record in records if record.damaged), None)
+
+    def altered(self, names: Iterable[str]) -> str:
+        """Which of these files differ from their checksums, in words; "" if none, or without checksums.
+
+        Missing files are not counted.
+        """
+        try:
+            checksums = read_checksums(self.path)
+        except FileNotFoundError:
+            return ""  # before the run is done
+        except (OSError, ValueError) as error:
+            return f"{CHECKSUMS}: {error}"
+        files = [self.path / name for name in names if name in checksums]
+        wrong = [file.name for file in files if file.exists() and file_checksum(file) != checksums[file.name]]
+        return f"{' and '.join(wrong)} with other checksums than in {CHECKSUMS}" if wrong else ""
 
     def damaged(self, name: str) -> bool:
         """Whether this deciding record exists but cannot be used."""

@@ -16,7 +16,6 @@ from scalestudy.engines.keras.model_files import load_model
 from scalestudy.store.model_record import ModelRecord
 from scalestudy.tasks.load import load_task, module_of
 from scalestudy.tasks.task import DataInfo
-from scalestudy.tasks.task_file import import_file
 from scalestudy.util.errors import UserError
 
 pytestmark = pytest.mark.engine
@@ -97,7 +96,7 @@ def test_it_loads_where_this_package_is_not(model, images, exported, tmp_path):
 
 
 def test_its_scaling_is_inside(model, images, exported):
-    whole = load_model(str(exported / "m.keras"), "cnn")
+    whole = load_model(str(exported / "m.keras"), record())
     assert np.allclose(whole(images), expected(model, images), atol=1e-6)
 
 
@@ -139,34 +138,83 @@ import keras
 class Half(keras.layers.Layer):
     def call(self, inputs):
         return inputs / 2
+
+def model(data):
+    return keras.Sequential([
+        keras.Input(data.input_shape), keras.layers.Flatten(),
+        Half(), keras.layers.Dense(4), keras.layers.Lambda(lambda values: values * 3),
+        keras.layers.Dense(data.classes, activation="softmax"),
+    ])
+
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
 """
 
 
-def test_a_model_with_layers_of_its_own_needs_its_task_file(framework, tmp_path):
+@pytest.fixture
+def own(framework, tmp_path):
+    """A task file with a layer and a Lambda of its own."""
     task = tmp_path / "own.py"
     task.write_text(OWN)
+    return task
 
-    half = import_file(task).Half()
-    made = keras.Sequential([keras.Input((2,)), half])
+
+def planted(folder, *, shape):
+    """Write a model whose Lambda would leave the file `mark`, and return its path."""
+    mark = str(folder / "mark")
+
+    def attack(values):
+        open(mark, "w").close()
+        return values * 1.0
+
+    inputs = keras.Input(shape)
+    outputs = keras.layers.Lambda(attack)(keras.layers.Flatten()(inputs))
+    made = keras.Model(inputs, keras.layers.Dense(10, activation="softmax")(outputs))
+    made.save(folder / "planted.keras")
+    Path(mark).unlink()  # building it ran the code, too
+    return folder / "planted.keras"
+
+
+def test_a_model_of_a_task_with_code_of_its_own_is_built_by_the_task_and_only_weighted_by_the_file(
+    own, images, tmp_path
+):
+    known = record(task=str(own))
+    made = load_task(str(own), DataInfo.of_record(known)).model
     made.save(tmp_path / "m.keras")
-    again = load_model(str(tmp_path / "m.keras"), str(task))
-    assert np.allclose(again(np.ones((1, 2))), 0.5)
-    Path(task).rename(tmp_path / "elsewhere.py")
-    with pytest.raises(UserError, match=r"own.py is not there: put it back"):
-        load_model(str(tmp_path / "m.keras"), str(task))
+    again = load_model(str(tmp_path / "m.keras"), known)
+    assert np.array_equal(expected(again, images), expected(made, images))
 
 
-def test_code_in_a_model_file_does_not_run_without_a_task_file(framework, tmp_path):
-    made = keras.Sequential([keras.Input((2,)), keras.layers.Lambda(lambda values: values * 3)])
-    made.save(tmp_path / "m.keras")
-    for task in ("", "cnn", str(tmp_path / "missing.py")):
-        with pytest.raises(UserError, match="Lambda"):
-            load_model(str(tmp_path / "m.keras"), task)
+@pytest.mark.parametrize("change", ["another layer less", "another width"])
+def test_weights_of_another_model_are_refused(own, tmp_path, change):
+    known = record(task=str(own))
+    load_task(str(own), DataInfo.of_record(known)).model.save(tmp_path / "m.keras")
+    old, new = {
+        "another layer less": ("keras.layers.Dense(data.classes,", "keras.layers.Activation("),
+        "another width": ("Dense(4)", "Dense(5)"),
+    }[change]
+    own.write_text(
+        OWN.replace(old, new).replace('Activation( activation="softmax")', 'Activation("softmax")')
+    )
+    with pytest.raises(UserError, match=r"do not change its task file"):
+        load_model(str(tmp_path / "m.keras"), known)
+
+
+def test_code_in_a_model_file_never_runs_whatever_its_record_names(own, tmp_path):
+    path = planted(tmp_path, shape=(8, 8, 1))
+    keras.saving.load_model(path, safe_mode=False)(np.zeros((1, 8, 8, 1)))
+    assert (tmp_path / "mark").exists(), "the attack would be seen"
+    (tmp_path / "mark").unlink()
+    for task in ("", "cnn", str(own)):
+        with pytest.raises(UserError):
+            load_model(str(path), record(task=task))
+    assert not (tmp_path / "mark").exists()
     with pytest.raises(UserError, match="--task"):
         module_of("")
 
 
-def test_a_torn_file_is_refused(framework, tmp_path):
+def test_a_torn_file_is_refused(own, tmp_path):
     (tmp_path / "m.keras").write_bytes(b"half of a")
-    with pytest.raises(UserError, match="See that the file is whole"):
-        load_model(str(tmp_path / "m.keras"), "cnn")
+    for task in ("cnn", str(own)):
+        with pytest.raises(UserError, match="See that the file is whole"):
+            load_model(str(tmp_path / "m.keras"), record(task=task))

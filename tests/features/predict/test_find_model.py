@@ -11,7 +11,9 @@ from scalestudy.config.parse import parse_study
 from scalestudy.config.task_sources import add_trained, digests, source_files
 from scalestudy.features.predict.find_model import find_model
 from scalestudy.store.model_record import BestRecord
+from scalestudy.store.permission import Permission
 from scalestudy.store.record_file import file_checksum
+from scalestudy.store.run_folder import write_point
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 from synthetic_result import result_of
@@ -118,7 +120,7 @@ def test_a_study_without_a_finished_run_is_refused(study, tmp_path):
 
 def trained(task: Path) -> None:
     """Note that this user has trained with a task file."""
-    add_trained(digests(source_files(str(task))))
+    add_trained(str(task), digests(source_files(str(task))))
 
 
 def test_code_that_this_user_has_not_trained_with_is_not_run_unless_its_file_is_named(study, tmp_path):
@@ -128,7 +130,7 @@ def test_code_that_this_user_has_not_trained_with_is_not_run_unless_its_file_is_
     known = RECORD.model_copy(update={"task": str(task), "task_checksum": file_checksum(task)})
     run.write_model_record(known)
     assert find_model(run.path).record.task == ""
-    assert find_model(run.path, task=task).record == known
+    assert find_model(run.path, permission=Permission(task)).record == known
     trained(task)
     assert find_model(run.path).record == known
     beside.write_text("SIZE = 4\n")
@@ -142,16 +144,54 @@ def test_a_record_cannot_name_code_that_runs(study, checksum):
     assert find_model(run.path).record.task == ""
 
 
+def test_a_copy_of_a_known_task_elsewhere_is_unknown(study, tmp_path):
+    """Beside a copy may lie modules that its sources do not name."""
+    run, task, copy = run_of(study, 0), tmp_path / "task.py", tmp_path / "elsewhere" / "task.py"
+    copy.parent.mkdir()
+    for file in (task, copy):
+        file.write_text("loss = 'mse'\n")
+    trained(task)
+    run.write_model_record(RECORD.model_copy(update={"task": str(copy)}))
+    assert find_model(run.path).record.task == ""
+
+
+def test_an_interpreter_is_taken_from_the_user_and_never_from_a_record(study, tmp_path):
+    run, python = run_of(study, 0), tmp_path / "env" / "bin" / "python"
+    point = run.point()
+    launch = point.launch.model_copy(update={"environments": {"tensorflow": str(tmp_path / "env")}})
+    write_point(run.path / "point.json", point.on(launch=launch))
+    found = find_model(run.path)
+    assert found.environment is None
+    assert "--environment" in found.notes[-1] and str(tmp_path / "env") in found.notes[-1]
+    with pytest.raises(UserError, match="--environment"):
+        Permission(environment=tmp_path / "env")
+    python.parent.mkdir(parents=True)
+    python.touch()
+    named = find_model(run.path, permission=Permission(environment=tmp_path / "env"))
+    assert named.environment == str(tmp_path / "env")
+
+
+@pytest.mark.parametrize("name", ["point.json", "model.json", "model.keras"])
+def test_files_that_are_not_as_their_run_left_them_are_refused(study, name):
+    run = run_of(study, 0)
+    run.write_checksums(run.result())
+    assert find_model(run.path).run == run
+    with open(run.path / name, "a") as file:
+        file.write(" ")
+    with pytest.raises(UserError, match=rf"{name}.*--verify"):
+        find_model(run.path)
+
+
 def test_a_named_task_file_that_has_changed_is_warned_of(study, tmp_path):
     run, task = run_of(study, 0), tmp_path / "task.py"
     task.write_text("loss = 'mse'\n")
     known = RECORD.model_copy(update={"task": str(task), "task_checksum": file_checksum(task)})
     run.write_model_record(known)
-    assert find_model(run.path, task=task).notes == ()
+    assert find_model(run.path, permission=Permission(task)).notes == ()
     task.write_text("import os\n")
-    (changed,) = find_model(run.path, task=task).notes
+    (changed,) = find_model(run.path, permission=Permission(task)).notes
     assert str(task) in changed
     run.write_model_record(known.model_copy(update={"task_checksum": ""}))  # checksum not known
-    assert find_model(run.path, task=task).notes == ()
+    assert find_model(run.path, permission=Permission(task)).notes == ()
     with pytest.raises(UserError, match="which is no file"):
-        find_model(run.path, task=tmp_path)
+        Permission(tmp_path)

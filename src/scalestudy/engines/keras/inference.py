@@ -133,7 +133,7 @@ def open_inference(path: str, record: ModelRecord, within: Callable[[Any], Any])
         built = build_module(path, record)
         return KerasInference(built.model, lambda: built, within)
     task = partial(load_task, record.task, DataInfo.of_record(record), record.rebuilt)
-    return KerasInference(load_model(path, record.task), task, within)
+    return KerasInference(load_model(path, record), task, within)
 
 
 def build_module(path: str, record: ModelRecord) -> Task:

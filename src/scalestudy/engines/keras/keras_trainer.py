@@ -17,7 +17,7 @@ from scalestudy.engines.group import Group
 from scalestudy.engines.interface import DeviceMark, Flops, Values, Variable
 from scalestudy.engines.keras.inference import Evaluation, KerasInference
 from scalestudy.engines.keras.layer_context import momentum_of, statistics_of
-from scalestudy.engines.keras.model_files import load_model, other_model
+from scalestudy.engines.keras.model_files import load_weights
 from scalestudy.engines.keras.phases import MakeOptimizer, cut, flops_of, phases_of
 from scalestudy.engines.keras.private import all_layers, settable_rate
 from scalestudy.tasks.load import load_task
@@ -217,10 +217,9 @@ class KerasTrainer:
         if not isinstance(self.task.model, keras.Model):
             self.task.model.restore(path)
             return
-        saved = load_model(path, self._named[0]).get_weights()
-        if [value.shape for value in saved] != [tuple(weight.shape) for weight in self.task.model.weights]:
-            raise other_model(path, *self._named)
-        self.task.model.set_weights(saved)
+        self._plain = self._plain or self._load()
+        load_weights(self._plain.model, path, *self._named)
+        self.task.model.set_weights(self._plain.model.get_weights())
 
     def inference(self) -> KerasInference:
         plain = self._as_plain()

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import shutil
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,41 +11,80 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from scalestudy.config.catalog import TASKS, has_name, is_ours
+from scalestudy.config.catalog import is_ours
+from scalestudy.engines.keras.private import all_layers
 from scalestudy.store.model_record import ModelRecord
-from scalestudy.tasks.load import definitions_of
-from scalestudy.tasks.task_file import import_file
+from scalestudy.tasks.load import load_task
+from scalestudy.tasks.task import DataInfo
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import error_text
 
+WEIGHTS = "model.weights.h5"
+"""Name of the weights in a `.keras` file."""
 
-def load_model(path: str, task: str) -> keras.Model:
-    """Load a `.keras` file with the classes and functions of its task file, if that exists.
 
-    A built-in task needs no file. With `task` "", no code in the file or of a task runs.
+def load_model(path: str, record: ModelRecord) -> keras.Model:
+    """Load a trained `.keras` file. No code in the file runs, nor does it choose among the code of a task.
+
+    The model of a task with code of its own is built by the task, and the file gives the weights alone. Only
+    layers of Keras's own are described by the file (for task "", or a task of this package).
 
     Raises:
         UserError: If the model cannot be loaded.
     """
-    definitions = {}
-    if not is_ours(task):
-        if task in TASKS:
-            definitions = definitions_of(TASKS.get(task))
-        elif Path(task).is_file():
-            definitions = definitions_of(import_file(Path(task)))
+    if record.task and not is_ours(record.task):
+        model = load_task(record.task, DataInfo.of_record(record), record.rebuilt).model
+        load_weights(model, path, record.task, record.input_shape)
+        return model
     try:
-        # Lambda layers are code in the file itself: the user's own, if a file of theirs defines the task.
-        safe = has_name(task) or not definitions
-        return keras.saving.load_model(path, custom_objects=definitions, compile=False, safe_mode=safe)
-    except Exception as error:  # of Keras, h5py or the user's classes
+        return keras.saving.load_model(path, compile=False, safe_mode=True)
+    except Exception as error:  # of Keras or h5py, of many types
         action = (
-            "If the model has code of its own that you trust, name its task file with --task."
-            if not task
-            else f"Its task file {task} is not there: put it back, if the model has layers of its own."
-            if not has_name(task) and not Path(task).is_file()
-            else "See that the file is whole, and that its task file is as it was when it was trained."
+            "See that the file is whole."
+            if record.task
+            else "If the model has code of its own that you trust, name its task file with --task."
         )
         raise UserError(f"a Keras model that can be loaded: {path}", error_text(error), action) from error
+
+
+def load_weights(model: keras.Model, path: str, task: str, shape: Sequence[int]) -> None:
+    """Load the weights in a `.keras` file, and nothing else of it, into the model of a task.
+
+    Args:
+        model: A built model.
+        path: The file.
+        task: Its task, for messages.
+        shape: Height, width and channels of its inputs, for messages.
+
+    Raises:
+        UserError: If the file cannot be read, or has the weights of another model.
+    """
+    try:
+        stored = _stored_variables(path)
+    except Exception as error:  # of zipfile or h5py, of many types
+        action = "See that the file is whole."
+        raise UserError(f"a Keras model that can be loaded: {path}", error_text(error), action) from error
+    # Keras leaves out what a file has besides the model's variables.
+    if stored != len(model.variables) and not any(map(_saves_otherwise, all_layers(model))):
+        raise other_model(path, task, shape)
+    try:
+        model.load_weights(path)
+    except Exception as error:  # of Keras or h5py, of many types
+        raise other_model(path, task, shape) from error
+
+
+def _stored_variables(path: str) -> int:
+    """Return the number of variables in a `.keras` file, without those of an optimizer."""
+    import h5py
+
+    names: list[str] = []
+    with zipfile.ZipFile(path) as archive, archive.open(WEIGHTS) as file, h5py.File(file, "r") as weights:
+        weights.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    return sum(not name.startswith("optimizer/") for name in names)
+
+
+def _saves_otherwise(layer: keras.Layer) -> bool:
+    return type(layer).save_own_variables is not keras.Layer.save_own_variables
 
 
 def other_model(path: str, task: str, shape: Sequence[int]) -> UserError:

@@ -127,7 +127,7 @@ class TensorFlow:
         return open_inference(path, record, tf.function)
 
     def export(self, path: str, record: ModelRecord, out: str, form: str) -> None:
-        export_model(load_model(path, record.task), record, out, form)
+        export_model(load_model(path, record), record, out, form)
 
     def try_step(
         self,

@@ -45,7 +45,7 @@ NAME = "tensorflow"
 PACKAGE = "scalestudy.engines.tensorflow"
 LIBTPU = "libtpu"
 """The driver of a TPU, a package in the images of TPU hosts."""
-BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True)
+BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True, obeys=True)
 """TensorFlow's gRPC server listens on all interfaces, without authentication and without a setting for it."""
 BY_SERVERS = Rendezvous("tf_servers", unproxied=True)
 """The same servers, with a coordinator and a parameter server in the process of rank 0."""

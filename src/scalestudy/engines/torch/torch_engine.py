@@ -98,7 +98,7 @@ class Torch:
                 "Choose another --format.",
             )
         if form == "keras":
-            export_model(load_model(path, record.task), record, out, form)
+            export_model(load_model(path, record), record, out, form)
         else:
             export_module(build_module(path, record).model, record, out, form)
 

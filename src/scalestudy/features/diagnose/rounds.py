@@ -27,7 +27,7 @@ from scalestudy.hardware import cores, devices
 from scalestudy.hardware.own_process import oom_kills
 from scalestudy.launch.launcher import launcher
 from scalestudy.launch.local import failure_of_end, terminable
-from scalestudy.launch.reserve import await_gpus, grant
+from scalestudy.launch.reserve import await_gpus, grant, refuse_open_ports
 from scalestudy.launch.worker_processes import (
     Command,
     WorkerProcesses,
@@ -37,6 +37,7 @@ from scalestudy.launch.worker_processes import (
     worker_commands,
 )
 from scalestudy.plugins.strategies import references
+from scalestudy.store.permission import NOTHING, Permission, permit_point
 from scalestudy.store.record_file import read_record, write_record
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.study_folder import StudyFolder
@@ -58,11 +59,11 @@ class DiagnosisPlan(NamedTuple):
     why: str = ""
 
 
-def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
+def plan(folder: StudyFolder, name: str | None, permission: Permission = NOTHING) -> DiagnosisPlan:
     """Find the point, by its name or with `choose_point`, and the data of a run that has started.
 
     Raises:
-        UserError: If there is no such point, or it cannot be diagnosed here.
+        UserError: If there is no such point, it cannot be diagnosed here, or its code may not run.
     """
     findings, points = read_study(folder), folder.points()
     if any(run.result.by_script for run in findings.runs):
@@ -78,8 +79,10 @@ def plan(folder: StudyFolder, name: str | None) -> DiagnosisPlan:
             f'{point.name} of launch.on = "{point.launch.on}"',
             f'Run the point with launch.on = "{DEFAULT_LAUNCHER}" on a node that holds all its workers.',
         )
-    launcher(DEFAULT_LAUNCHER).refuse([point])
-    return DiagnosisPlan(folder.path, _with_files(folder, point), findings, why)
+    permitted = permit_point(_with_files(folder, point), permission)
+    launcher(DEFAULT_LAUNCHER).refuse([permitted])
+    refuse_open_ports([permitted])
+    return DiagnosisPlan(folder.path, permitted, findings, why)
 
 
 def named_point(points: Sequence[Point], name: str) -> Point:

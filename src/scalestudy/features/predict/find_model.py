@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scalestudy.app.selection import match_points
-from scalestudy.config.catalog import has_name
 from scalestudy.config.objectives import gain, known
 from scalestudy.config.parse import load_study
-from scalestudy.config.task_sources import was_trained
 from scalestudy.store.model_record import ModelRecord
-from scalestudy.store.record_file import file_checksum
+from scalestudy.store.permission import NOTHING, Permission, permit_task
 from scalestudy.store.records import Result
 from scalestudy.store.run_folder import NAME, RunFolder
 from scalestudy.store.study_folder import StudyFolder, default_folder
 from scalestudy.util.errors import UserError
 
 WEIGHTS = ("last", "best")
+RECORDS = ("result.json", "point.json", "model.json", "best.json")
+"""Records by which a model is chosen and loaded."""
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,21 @@ class FoundModel:
     run: "RunFolder"
     notes: tuple[str, ...] = ()
     """Remarks on the choice."""
+    environment: str | None = None
+    """Virtual environment that the user has named to compute in; None for that of this process."""
 
 
 def find_model(
-    path: Path, *, point: str | None = None, weights: str = "last", task: Path | None = None
+    path: Path, *, point: str | None = None, weights: str = "last", permission: Permission = NOTHING
 ) -> FoundModel:
     """Find a model.
 
     `path` is the folder of a run, point or study, or a study file. For a study, the best run is chosen unless
-    `point` names a point. `weights` are those of the "last" or the "best" epoch. `task` is the
-    model's task file, whose code may run; otherwise only code that this user has trained with may.
+    `point` names a point. `weights` are those of the "last" or the "best" epoch. Without a `permission`, only
+    code that this user has trained with may run; the record of the model has task "" if none may.
 
     Raises:
-        UserError: If there is no model.
+        UserError: If there is no model, or its files are not as its run has left them.
     """
     if weights not in WEIGHTS:
         raise UserError("--weights last or best", repr(weights), "Choose one of these.")
@@ -73,35 +75,23 @@ def find_model(
             f"{path}, which is neither",
             "Name a folder with point.json or study.json.",
         )
-    return _with_code(found, task)
-
-
-def _with_code(model: FoundModel, task: Path | None) -> FoundModel:
-    """Return the model with the task file whose code may run to load it, or with `task=""` in its record.
-
-    Run folders come from anywhere. Their records cannot allow that code runs: only the user
-    can, by naming the file or by having trained with it.
-    """
-    record = model.record
-    if has_name(record.task):
-        return model
-    notes: list[str] = []
-    if task is None:
-        file = Path(record.task)
-        trained = file if file.is_file() and was_trained(file) else None
-        if trained is None:
-            seen = f"{file}, which" if file.is_file() else f"{file}: it is not there, and"
-            notes.append(
-                f"The model's own code is not run: {seen} you have not trained with. --task allows it."
-            )
-    elif not task.is_file():
-        raise UserError("a task file", f"{task}, which is no file", "Correct --task.")
-    else:
-        trained = task.absolute()
-    if trained is not None and record.task_checksum not in ("", file_checksum(trained)):
-        notes.append(f"Warning: {trained}, whose code loads the model, has changed since it was trained.")
-    record = record.model_copy(update={"task": str(trained or "")})
-    return replace(model, record=record, notes=(*model.notes, *notes))
+    if altered := found.run.altered((*RECORDS, found.path.name)):
+        raise UserError(
+            f"the files of {found.run.path} as its run has left them",
+            altered,
+            "Restore them from a backup; `scalestudy status --verify` lists all damage.",
+        )
+    record, notes = found.record, found.notes
+    code = permit_task(record.task, record.task_checksum, permission)
+    recorded = found.run.point().environment if (found.run.path / "point.json").exists() else None
+    if recorded and permission.environment is None:
+        notes += (f"Computed by this Python. The record names {recorded}: --environment takes it.",)
+    return replace(
+        found,
+        record=record.model_copy(update={"task": code.task}),
+        notes=(*notes, *code.notes),
+        environment=permission.environment_path,
+    )
 
 
 def _of_run(run: RunFolder, notes: tuple[str, ...], weights: str) -> FoundModel:

@@ -63,12 +63,12 @@ def _done(job: ModelJob, say: Say) -> dict[str, Any]:
         return {}
     if job.action == "evaluate":
         return evaluate(engine, job, say)
-    model = engine.inference(job.model, job.record)
     if job.action == "gallery":
         rows, prepared = np.array(job.rows, np.int64), Prepared.open(job.prepared)
+        model = _trainer(engine, job, prepared).inference()
         gallery = gallery_of(model, job.record, prepared, rows, count=PAGE_SAMPLES, of=len(rows))
         return gallery.model_dump(mode="json")
-    return {"lines": predict_images(model, job, say)}
+    return {"lines": predict_images(engine.inference(job.model, job.record), job, say)}
 
 
 def evaluate(engine: Engine, job: ModelJob, say: Say = lambda message: None) -> dict[str, Any]:

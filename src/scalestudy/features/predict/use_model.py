@@ -21,13 +21,12 @@ from scalestudy.features.predict.find_model import FoundModel
 from scalestudy.features.predict.image_inputs import ImageItem
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
-from scalestudy.launch.environments import python_of, starts, variables_of
+from scalestudy.launch.environments import python_of, variables_of
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.report.details import gallery_document
 from scalestudy.report.write_document import check_page_name, write_document
 from scalestudy.store.model_record import GalleryRecord, ModelRecord
 from scalestudy.store.records import Record
-from scalestudy.store.run_folder import RunFolder
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
 from scalestudy.util.files import write_atomically
@@ -86,13 +85,13 @@ def compute(model: FoundModel, asked: Mapping[str, Any], title: str, total: int,
     """
     of = {"model": str(model.path.absolute()), "record": model.record}
     job = ModelJob.model_validate(of | dict(asked))
-    engine, environment = engine_traits(job.record.engine), environment_of(job.model)
+    engine, environment = engine_traits(job.record.engine), model.environment
     if environment is None and engine.missing_software():
         raise UserError(
             f"{engine.label}, which computes the predictions",
             f"none in this Python ({sys.executable})",
             "Run this where training runs: in a job, in a container, or in the environment of"
-            f" {engine.label}.",
+            f" {engine.label}, with --environment DIR.",
         )
     visible = visible_gpus(os.environ) if job.device == "gpu" else []
     gpus = own_gpus(os.environ, visible, local_rank=0) if visible else []
@@ -112,13 +111,6 @@ def compute(model: FoundModel, asked: Mapping[str, Any], title: str, total: int,
     if answer.code:
         raise RunError(EXPECTED, answer.end(), REMEDY)
     return answer.message
-
-
-def environment_of(model: str) -> str | None:
-    """Return the virtual environment of the run that wrote this model; None to use the current one."""
-    run = RunFolder(Path(model).parent)
-    place = run.point().environment if (run.path / "point.json").exists() else None
-    return place if place is not None and starts(place) else None
 
 
 SPLITS = ("train", "validation", "test", "all")

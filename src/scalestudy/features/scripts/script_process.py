@@ -20,9 +20,10 @@ LEAVE_AFTER = 60.0
 def main(arguments: list[str]) -> int:
     """Run a script as Python would, in a supervised process, and return its exit code."""
     folder, script, *rest = arguments
-    from scalestudy.worker import die_with_launcher
+    from scalestudy.worker import die_with_launcher, join_network
 
     try:
+        join_network()  # before anything starts a thread
         die_with_launcher()
         from scalestudy.cluster.resolve import resolve
         from scalestudy.features.scripts.join import torchrun_variables

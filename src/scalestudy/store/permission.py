@@ -1,0 +1,138 @@
+"""The gate for what records say is to be executed: commands that start processes by a record ask here.
+
+Folders of studies and runs, and files of models, come from anywhere: nothing in them allows that code runs.
+What the user names on the command line may run, and a task file with which this user has trained where it is.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+from scalestudy.config.catalog import has_name
+from scalestudy.config.point import Point
+from scalestudy.config.task_sources import was_trained
+from scalestudy.store.record_file import file_checksum
+from scalestudy.util.errors import UserError
+
+Rule = Literal["asked or trained with", "asked", "never", "installed", "as numbers", "compared"]
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "task": "asked or trained with",
+        "sources": "compared",
+        "data.read": "never",
+        "data.source": "never",
+        "data.cache": "never",
+        "launch.environments": "asked",
+        "launch.hosts": "never",
+        "launch.site": "never",
+        "launch.on": "installed",
+        "engine": "installed",
+        "strategy": "installed",
+        "terms.implementation": "installed",
+        "train.weights": "as numbers",
+        "files.prepared": "as numbers",
+        "files.split": "as numbers",
+        "model.keras": "as numbers",
+        "model.pt": "as numbers",
+        "checkpoint.npz": "as numbers",
+        "job.queue": "installed",
+        "job.script": "never",
+    }
+)
+"""What decides which code runs, in records and in files beside them, by its key. SECURITY.md explains it."""
+
+
+@dataclass(frozen=True)
+class Permission:
+    """What the user has named on the command line, and what may therefore run.
+
+    Attributes:
+        task: Task file (`--task`).
+        environment: Folder of a virtual environment (`--environment`).
+
+    Raises:
+        UserError: If one of them does not exist.
+    """
+
+    task: Path | None = None
+    environment: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.task is not None and not self.task.is_file():
+            raise UserError("a task file", f"{self.task}, which is no file", "Correct --task.")
+        if self.environment is not None and not (self.environment / "bin" / "python").is_file():
+            raise UserError(
+                "the folder of a virtual environment, with bin/python",
+                f"{self.environment}",
+                "Correct --environment.",
+            )
+
+    @property
+    def environment_path(self) -> str | None:
+        """Absolute path of the environment; None for that of this process."""
+        return None if self.environment is None else os.path.abspath(self.environment)
+
+
+NOTHING = Permission()
+
+
+class PermittedTask(NamedTuple):
+    """A task whose code may run: its name or the path of its file, "" for none; and remarks."""
+
+    task: str
+    notes: tuple[str, ...] = ()
+
+
+def permit_task(recorded: str, checksum: str = "", permission: Permission = NOTHING) -> PermittedTask:
+    """Return the task that may run in the place of a recorded one.
+
+    Args:
+        recorded: Name of a task, or the path of its file, in a record.
+        checksum: SHA-256 of that file when it was trained with, to note that it has changed; "" if not known.
+        permission: What the user has named.
+    """
+    if has_name(recorded):
+        return PermittedTask(recorded)
+    file = permission.task
+    if file is None:
+        file = Path(recorded)
+        if not file.is_file() or not was_trained(file):
+            seen = f"{file}, which" if file.is_file() else f"{file}: it is not there, and"
+            note = f"The model's own code is not run: {seen} you have not trained with. --task allows it."
+            return PermittedTask("", (note,))
+    file = file.absolute()
+    if checksum not in ("", file_checksum(file)):
+        changed = f"Warning: {file}, whose code loads the model, has changed since it was trained."
+        return PermittedTask(str(file), (changed,))
+    return PermittedTask(str(file))
+
+
+def permit_point(point: Point, permission: Permission = NOTHING) -> Point:
+    """Return a recorded point with which workers may be started.
+
+    Keys under which code could run are those that the user has named, or left out.
+
+    Raises:
+        UserError: If the user must name the task file or the environment first.
+    """
+    task = permit_task(point.task, permission=permission).task
+    if not task:
+        raise UserError(
+            f"a task whose code may run: the record of {point.name} names {point.task}",
+            "a file with which you have not trained there",
+            f"Read it, then name it: --task {point.task}",
+        )
+    recorded, named = point.environment, permission.environment_path
+    if recorded is not None and named is None:
+        raise UserError(
+            f"--environment DIR: the record of {point.name} names {recorded}, which is not started unasked",
+            "none",
+            f"Add --environment {recorded}, if you trust it.",
+        )
+    launch = {"environments": {point.engine: named} if named else None, "hosts": None, "site": None}
+    allowed = point.on(launch=point.launch.model_copy(update=launch))
+    data = point.data.model_copy(update={"read": None, "cache": None})
+    return allowed.model_copy(update={"task": task, "data": data})
