@@ -175,6 +175,7 @@ def take_part(
 def _take_output(path: Path, placement: Placement) -> None:
     from scalestudy.cluster.worker_environment import keeps_own_log
     from scalestudy.store.run_folder import RunFolder
+    from scalestudy.util.files import without_following
 
     if not keeps_own_log(placement, os.environ):
         return
@@ -182,7 +183,7 @@ def _take_output(path: Path, placement: Placement) -> None:
     print(
         f"scalestudy: rank {placement.rank} of {placement.size} on {socket.gethostname()}: {log}", flush=True
     )
-    with open(log, "ab") as file:
+    with open(log, "ab", opener=without_following) as file:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
             os.dup2(file.fileno(), stream.fileno())

@@ -55,22 +55,74 @@ def test_an_existing_file_is_replaced_only_by_force(call, folder_of_runs: Path, 
         assert old.read_text() != "of the user"
 
 
-def test_a_link_is_followed_and_a_device_written_to(call, folder_of_runs: Path, tmp_path: Path) -> None:
+LINKED = {
+    **COMMANDS,
+    "demo": ("demo", "--out"),
+    "share": ("report", "{study}", "--share"),
+    "proposal, markdown": ("proposal", "{study}", "--panel", "csc", "--format", "markdown", "--out"),
+}
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("leads", ["to nothing", "to a file", "to itself"])
+@pytest.mark.parametrize("name", LINKED)
+def test_nothing_is_written_through_a_link_nor_is_it_replaced(
+    call, folder_of_runs: Path, tmp_path: Path, name: str, leads: str, force: bool
+) -> None:
+    words = [word.format(study=folder_of_runs, file=folder_of_runs / RESULT) for word in LINKED[name]]
+    if force and name != "check":
+        words = words if "--force" in words else [*words[:-1], "--force", words[-1]]
+    link, target = tmp_path / "link.html", tmp_path / "target.html"
+    link.symlink_to(link if leads == "to itself" else target)
+    if leads == "to a file":
+        target.write_text("of the user")
+    code, _, said = call(*words, link)
+    assert code == 2 and "link" in said
+    assert link.is_symlink()
+    assert target.exists() == (leads == "to a file")
+    assert not target.exists() or target.read_text() == "of the user"
+
+
+def test_a_link_to_a_folder_is_followed_and_a_device_written_to(
+    call, folder_of_runs: Path, tmp_path: Path
+) -> None:
     (tmp_path / "kept").mkdir()
-    link = tmp_path / "table.csv"
-    link.symlink_to(tmp_path / "kept" / "table.csv")
-    assert call("report", folder_of_runs, "--out", link)[0] == 0
-    assert link.is_symlink() and "workers" in (tmp_path / "kept" / "table.csv").read_text()
+    (tmp_path / "link").symlink_to(tmp_path / "kept")
+    assert call("report", folder_of_runs, "--out", tmp_path / "link" / "table.csv")[0] == 0
+    table = (tmp_path / "kept" / "table.csv").read_text()
+    assert "workers" in table
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as pool:
         read = pool.submit(pipe.read_text)
         assert call("report", folder_of_runs, "--out", pipe)[0] == 0
-        assert read.result() == link.read_text()
+        assert read.result() == table
     assert pipe.is_fifo()
-    (tmp_path / "full.csv").symlink_to("/dev/full")
-    assert call("report", folder_of_runs, "--out", tmp_path / "full.csv")[0] == 2
+    assert call("report", folder_of_runs, "--format", "csv", "--out", "/dev/full")[0] == 2
+    assert call("report", folder_of_runs, "--format", "csv", "--out", "/dev/stdout")[0] == 0
     assert Path("/dev/full").is_char_device()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make links of another user")
+@pytest.mark.parametrize("name", ["init", "report", "data show"])
+def test_a_folder_behind_another_users_link_in_a_folder_for_everybody_is_refused(
+    call, folder_of_runs: Path, tmp_path: Path, name: str
+) -> None:
+    common, target = tmp_path / "tmp", tmp_path / "target"
+    for folder in (common, target):
+        folder.mkdir()
+    common.chmod(0o1777)
+    (common / "link").symlink_to(target)
+    words = [word.format(study=folder_of_runs) for word in COMMANDS[name]]
+    file = common / "link" / "new" / "study.html"
+    os.chown(common / "link", 65534, 65534, follow_symlinks=False)
+    code, _, said = call(*words, file)
+    assert code == 2 and "65534" in said
+    assert not any(target.iterdir())
+    os.chown(common / "link", os.geteuid(), -1, follow_symlinks=False)
+    (target / "new").mkdir()
+    assert call(*words, file)[0] == 0
+    assert (target / "new" / "study.html").exists()
 
 
 def test_a_target_that_cannot_be_written_is_refused_before_the_work(

@@ -45,11 +45,18 @@ def write_new(file: Path, text: str, *, force: bool) -> None:
     Raises:
         UserError: It exists and `force` is not set, or it cannot be written.
     """
-    from scalestudy.util.files import refuse_inside_study, refuse_new_at_root, refuse_old, write_named
+    from scalestudy.util.files import (
+        refuse_inside_study,
+        refuse_link,
+        refuse_new_at_root,
+        refuse_old,
+        write_named,
+    )
 
     refuse_inside_study(file)
     refuse_new_at_root(file)
     refuse_old(file, force=force)
+    refuse_link(file)
     with writing(file):
         write_named(file, text)
 

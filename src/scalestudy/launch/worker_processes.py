@@ -16,6 +16,7 @@ from scalestudy.hardware.cores import only_on, share_of_others, use_by_others
 from scalestudy.launch.environments import python_of, variables_of
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util import modules
+from scalestudy.util.files import make_inside, without_following
 
 FOREIGN = (
     "OMPI_",
@@ -154,8 +155,8 @@ class WorkerProcesses(ProcessGroup):
         with contextlib.ExitStack() as held:
             log = None
             if command.log is not None:
-                command.log.parent.mkdir(parents=True, exist_ok=True)
-                log = held.enter_context(open(command.log, "ab"))
+                make_inside(command.log.parent)
+                log = held.enter_context(open(command.log, "ab", opener=without_following))
             held.enter_context(only_on(command.cpus))
             process = subprocess.Popen(
                 list(command.arguments),

@@ -29,7 +29,7 @@ from scalestudy.report.document import (
 )
 from scalestudy.report.figure import Picture, config, data_uri, still, vega_lite
 from scalestudy.util.errors import UserError
-from scalestudy.util.files import write_atomically, write_named
+from scalestudy.util.files import make_inside, write_atomically, write_named
 from scalestudy.util.modules import version
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def write_document(document: Document, form: str, out: Path) -> list[Path]:
         return [out]
     files = {}
     for drawing in drawings(document.blocks):
-        folder.mkdir(exist_ok=True)
+        make_inside(folder)
         name = drawing.figure.name
         files[name] = folder / f"{name}.svg"
         write_atomically(files[name], still(drawing.figure).svg)

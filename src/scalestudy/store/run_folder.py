@@ -44,7 +44,7 @@ from scalestudy.store.records import (
     Stopped,
 )
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.files import append_line, contents, write_atomically
+from scalestudy.util.files import append_line, contents, make_inside, without_following, write_atomically
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, Sign)
@@ -295,7 +295,7 @@ class RunFolder:
     def log(self, rank: int) -> Path:
         """Log file of a rank; creates its folder."""
         path = self.path / "logs" / f"rank-{rank}.log"
-        path.parent.mkdir(exist_ok=True)
+        make_inside(path.parent)
         return path
 
     @property
@@ -449,12 +449,15 @@ class RunFolder:
         """Replace the sign of life of a rank, without waiting until it is on disk."""
         path = self.path / "signs" / f"{sign.rank}.json"
         text = sign.model_dump_json() + "\n"
+        new = path.with_suffix(".new")
         try:
-            path.with_suffix(".new").write_text(text)
+            file = open(new, "w", opener=without_following)  # noqa: SIM115 (closed below)
         except FileNotFoundError:
-            path.parent.mkdir(exist_ok=True)
-            path.with_suffix(".new").write_text(text)
-        os.replace(path.with_suffix(".new"), path)
+            make_inside(path.parent)
+            file = open(new, "w", opener=without_following)  # noqa: SIM115
+        with file:
+            file.write(text)
+        os.replace(new, path)
 
     def forget_signs(self) -> None:
         """Remove the signs of life of ended processes: when the run is done, or before new ones start."""
@@ -481,7 +484,7 @@ class RunFolder:
         """Write a record of this run; raises RunError if the folder belongs to another job."""
         self.refuse_other_job()
         if "/" in name:
-            (self.path / name).parent.mkdir(exist_ok=True)
+            make_inside((self.path / name).parent)
         write_record(self.path / name, record, durable=durable)
 
 

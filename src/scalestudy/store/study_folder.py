@@ -23,9 +23,11 @@ from scalestudy.util.errors import LONGEST, UserError
 from scalestudy.util.files import (
     contents,
     make_folder,
+    make_inside,
     refuse_inside_study,
     refuse_new_at_root,
     sync_folder,
+    without_following,
     write_atomically,
 )
 from scalestudy.util.locks import Timeout, take
@@ -223,9 +225,9 @@ class StudyFolder:
         Raises:
             OSError: It cannot be created, and nothing is left of it; or the study's folder is gone.
         """
-        (self.path / "points").mkdir(exist_ok=True)  # without its parents: a removed study stays removed
+        make_inside(self.path / "points")  # without its parents: a removed study stays removed
         parent = self.path / "points" / point.name
-        parent.mkdir(exist_ok=True)
+        make_inside(parent)
         with _temporary(parent, ".run-") as temporary:
             write_point(temporary / "point.json", point)
             RunFolder(temporary).write_launcher_process()
@@ -264,8 +266,9 @@ class StudyFolder:
             raise _not_writable(f"{error.filename or file}: {error.strerror}") from error
         # Some network file systems have no locks; there, only the files themselves protect a study.
         with held or nullcontext():
-            with suppress(OSError):  # the pid is only for messages
-                file.write_text(str(os.getpid()))
+            # The pid is only for messages.
+            with suppress(OSError), open(file, "w", opener=without_following) as opened:
+                opened.write(str(os.getpid()))
             yield
 
 
@@ -302,6 +305,7 @@ def _copy_sources(folder: Path, record: StudyRecord) -> None:
     if digests({name: folder / name for name in files if (folder / name).is_file()}) == wanted:
         return
     shutil.rmtree(folder, ignore_errors=True)
+    make_inside(folder)
     for name in wanted.keys() & files.keys():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(files[name], folder / name)

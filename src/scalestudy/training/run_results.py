@@ -85,6 +85,7 @@ def save_model(folder: RunFolder, trainer: Trainer) -> str | None:
 def _half(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path` with the suffix that frameworks require; remove it afterwards."""
     half = path.with_name(f".half.{path.name}")
+    half.unlink(missing_ok=True)  # frameworks would write through a link
     try:
         yield half
     finally:

@@ -39,7 +39,7 @@ _OF_PATHS = ("Symlink loop", "Could not determine home directory")
 """Messages of RuntimeErrors that `pathlib` raises for a path."""
 _ACTIONS = {
     errno.ENAMETOOLONG: "Take a shorter name: most file systems end at 255 bytes.",
-    errno.ELOOP: "Mend the symbolic link, which leads back to itself.",
+    errno.ELOOP: "Mend the symbolic link, or remove it: it leads back to itself, or must not be followed.",
     errno.EACCES: "Change its permissions, or name another.",
     errno.EPERM: "Change its permissions, or name another.",
     errno.ENOSPC: "Make space, or name another folder.",

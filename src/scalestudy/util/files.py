@@ -38,22 +38,97 @@ def write_atomically(path: Path, content: str | bytes, *, durable: bool = True) 
 def write_named(path: Path, content: str | bytes) -> None:
     """Write a file that a user named, with its folders.
 
-    A link is followed, and a device or a pipe is written to, not replaced.
+    A device or a pipe is written to, not replaced.
 
     Raises:
         OSError: If it cannot be written; a regular file is then unchanged.
         UnicodeEncodeError: If UTF-8 cannot encode the text; likewise.
+        UserError: If it is a link, or behind another user's link; see `refuse_link`.
     """
-    path = Path(os.path.realpath(path))
-    if path.is_file() or not path.exists():
+    refuse_link(path)
+    ours = not _of_the_system(path)
+    if ours and (path.is_file() or not path.exists()):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, content)
+        write_atomically(path, content)  # replaces a link that was made meanwhile
         return
+    opener = without_following if ours else None
     try:
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        with open(path, "wb", opener=opener) as file:
+            file.write(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         error.filename = error.filename or str(path)
         raise
+
+
+def without_following(path: str, flags: int) -> int:
+    """Open a file but no link, as the `opener` of `open`; raises OSError (ELOOP) for a link."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def make_inside(folder: Path) -> Path:
+    """Create a folder inside one of ours unless it is there, and return it.
+
+    Raises:
+        OSError: If it cannot be created, or is a link, which would lead what is written elsewhere.
+    """
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        if folder.is_symlink():
+            raise OSError(errno.ELOOP, "it is a symbolic link, which is not followed", str(folder)) from None
+    return folder
+
+
+def touch(path: Path) -> None:
+    """Create an empty file unless there is a file; raises OSError, also for a link."""
+    os.close(without_following(str(path), os.O_WRONLY | os.O_CREAT))
+
+
+def refuse_link(target: Path) -> None:
+    """Refuse to write to a link, or into a folder behind a link that another user has made for everybody.
+
+    Links such as /dev/stdout are the system's. Links to folders are followed, but as by Linux with
+    fs.protected_symlinks = 1: in a sticky folder that everybody can write to, such as /tmp, only those of
+    this user and of the folder's owner. See proc(5).
+
+    Raises:
+        UserError: Names the link.
+    """
+    if _of_the_system(target):
+        return
+    if target.is_symlink():
+        received = f"{target}, a symbolic link to {os.readlink(target)}"
+        raise UserError(
+            "a file to write to, not a link", received, "Name the file itself, or remove the link."
+        )
+    for link in _links_to(target.absolute().parent):
+        found, around = os.lstat(link), os.stat(link.parent)
+        shared = around.st_mode & stat.S_ISVTX and around.st_mode & stat.S_IWOTH
+        if shared and found.st_uid not in (os.geteuid(), around.st_uid):
+            raise UserError(
+                "a target that is not behind another user's link",
+                f"{target}: user {found.st_uid} has made {link}, a symbolic link to {os.readlink(link)}",
+                "Name the folder itself.",
+            )
+
+
+def _of_the_system(path: Path) -> bool:
+    place = os.path.abspath(path)
+    return place.startswith(("/dev/std", "/dev/fd/", "/dev/null", "/dev/full", "/dev/tty", "/proc/self/fd/"))
+
+
+def _links_to(folder: Path) -> Iterator[Path]:
+    """Yield the links on the way to a folder, also those that other links lead to."""
+    seen: set[Path] = set()
+    todo = [folder]
+    while todo:
+        path = todo.pop()
+        for part in (path, *path.parents):
+            if part in seen or not part.is_symlink():
+                continue
+            seen.add(part)
+            yield part
+            todo.append(Path(os.path.normpath(part.parent / os.readlink(part))))
 
 
 @contextmanager
@@ -126,7 +201,7 @@ def append_line(path: Path, line: str) -> None:
 
     An incomplete last line, left by a killed writer, is ended first. A power failure may lose the line.
     """
-    with open(path, "ab+", buffering=0) as file:
+    with open(path, "ab+", buffering=0, opener=without_following) as file:
         end = file.seek(0, os.SEEK_END)
         if end:
             file.seek(end - 1)
@@ -218,12 +293,16 @@ def refuse_target(
     refuse_inside_study(target)
     refuse_old(target, force=force)
     refuse_new_at_root(target)
+    if not target.is_dir():
+        refuse_link(target)
+    else:
+        refuse_link(target / "file")
     _refuse_unwritable(target)
 
 
 def _refuse_unwritable(target: Path) -> None:
     place = Path(os.path.realpath(target))
-    if place.exists() and not place.is_dir() and not place.is_file():
+    if _of_the_system(target) or (place.exists() and not place.is_dir() and not place.is_file()):
         return  # a device or a pipe
     folder = place if place.is_dir() else next(each for each in place.parents if each.exists())
     try:
@@ -256,7 +335,7 @@ def refuse_old(target: Path, *, force: bool) -> None:
     Raises:
         UserError: Names the file.
     """
-    if target.is_file() and not force:
+    if target.is_file() and not force and not _of_the_system(target):
         action = "Name another, or add --force to overwrite it."
         raise UserError("a new file", f"{target}, which exists", action)
 

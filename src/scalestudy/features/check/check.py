@@ -44,6 +44,7 @@ from scalestudy.launch.launcher import Options, launcher, launcher_of
 from scalestudy.launch.local import points_here
 from scalestudy.launch.queue.point_job import expand_for, layout
 from scalestudy.launch.queue.site_profile import Site, find_site
+from scalestudy.launch.reserve import refuse_open_ports
 from scalestudy.plugins.engines import DEFAULT, engine_names, engine_traits, installed_engine
 from scalestudy.store.study_folder import default_folder
 from scalestudy.util.errors import UserError
@@ -287,6 +288,8 @@ def _by_processes(
         shared, where, prefix = host_checks.present(cast(Path, about.results)), "the hosts", "."
     else:
         shared, where, prefix = None, "this machine", ""
+    if not about.on_hosts and (said := refuse_open_ports(about.points)):
+        note(said.text)
     target = options.folder or Path(tempfile.mkdtemp(prefix=f"{prefix}scalestudy-check-", dir=shared))
     _refuse_full(target)
     on_progress(f"Checking with {plan.workers} processes on {where}")

@@ -21,7 +21,7 @@ from scalestudy.config.settings import StrictModel
 from scalestudy.plugins.engines import DEFAULT
 from scalestudy.store.records import Record
 from scalestudy.util.errors import RunError
-from scalestudy.util.files import write_atomically
+from scalestudy.util.files import without_following, write_atomically
 
 PLAN_FILE, REPORT_FILE = "check.json", "report.json"
 REPORT_SCHEMA: Literal[4] = 4
@@ -239,7 +239,7 @@ class Exchange:
         """Append an event of a rank's trial."""
         path = self.events_path(number, rank)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "a") as file:
+        with open(path, "a", opener=without_following) as file:
             file.write(json.dumps(event) + "\n")
 
     def events(self, number: int, rank: int) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ from scalestudy.launch.worker_processes import ProcessGroup, WorkerProcesses, st
 from scalestudy.plugins.engines import Collective, EngineTraits, collective, engine_traits
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError
-from scalestudy.util.files import write_atomically
+from scalestudy.util.files import without_following, write_atomically
 
 PATIENCE = 1800.0
 """Seconds without an assignment after which a rank considers rank 0 lost."""
@@ -207,7 +207,7 @@ class _Rank:
         self._exchange.append_event(number, rank, step="begun")
         log = self._exchange.log(number, rank)
         log.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "ab") as output:
+        with open(log, "ab", opener=without_following) as output:
             self._trial = subprocess.Popen(
                 [sys.executable, "-P", "-m", self._engine.trial_module, json.dumps(what)],
                 env=variables,

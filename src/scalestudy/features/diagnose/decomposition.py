@@ -35,6 +35,7 @@ from scalestudy.config.point import Point
 from scalestudy.features.diagnose.ablation import AblationTimes, BlockName, BlockTimes
 from scalestudy.store.record_file import read_record, write_record
 from scalestudy.store.records import Count, Record, Seconds
+from scalestudy.util.files import make_inside
 
 FOLDER = "diagnosis"
 PartName = Literal["input", "exchange", "imbalance", "contention", "fixed", "rest"]
@@ -127,10 +128,15 @@ def diagnosis_folder(study: Path, point: str) -> Path:
     return study / FOLDER / point
 
 
+def make_diagnosis_folder(study: Path, point: str) -> Path:
+    """Create that folder unless it is there, and return it; raises OSError if a part of it is a link."""
+    make_inside(study / FOLDER)
+    return make_inside(diagnosis_folder(study, point))
+
+
 def write_diagnosis(study: Path, diagnosis: Diagnosis) -> Path:
     """Write a diagnosis in place of the point's previous one, and return its file."""
-    file = diagnosis_folder(study, diagnosis.point) / "diagnosis.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
+    file = make_diagnosis_folder(study, diagnosis.point) / "diagnosis.json"
     write_record(file, diagnosis)
     return file
 

@@ -19,7 +19,7 @@ from scalestudy.features.diagnose.decomposition import (
     Diagnosis,
     DiagnosisTerms,
     decompose,
-    diagnosis_folder,
+    make_diagnosis_folder,
     round_times,
     write_diagnosis,
 )
@@ -166,8 +166,8 @@ def diagnose(plan: DiagnosisPlan, listener: Listener, *, rounds: int, seconds: f
         KeyboardInterrupt: On Ctrl-C, after all processes have ended.
     """
     point, study = plan.point, StudyFolder.open(plan.target)
-    folder = diagnosis_folder(study.path, point.name)
     with study.lock():
+        folder = make_diagnosis_folder(study.path, point.name)
         shutil.rmtree(folder / "ablations", ignore_errors=True)
         measured = measure_rounds(point, folder / "ablations", listener, rounds=rounds, seconds=seconds)
     first = measured[0]

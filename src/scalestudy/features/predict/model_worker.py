@@ -3,7 +3,6 @@
 JOB is the file of a `use_model.ModelJob`. It prints its progress and its answer (`data.child`).
 """
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,7 +28,7 @@ from scalestudy.store.model_record import ModelRecord
 from scalestudy.training.gallery import are_logits, classes_of, gallery_of, probabilities
 from scalestudy.training.reading import in_channels
 from scalestudy.util.errors import RunError, ScalestudyError, explain
-from scalestudy.util.files import write_atomically
+from scalestudy.util.files import make_inside, write_atomically
 from scalestudy.util.modules import without_unused
 
 EVALUATED_PIXELS, PREDICTED_PIXELS = 2**20, 2**21
@@ -216,7 +215,7 @@ def _write(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
 
 
 def _put(path: Path, content: bytes) -> None:
-    os.makedirs(path.parent, exist_ok=True)
+    make_inside(path.parent)
     write_atomically(path, content, durable=False)
 
 

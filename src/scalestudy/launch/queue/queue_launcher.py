@@ -26,6 +26,7 @@ from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import UNSUCCESSFUL
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, ScalestudyError, UserError
+from scalestudy.util.files import make_inside, touch
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ def script_paths(folder: Path, name: str) -> Iterator[Path]:
 
 def write_script(path: Path, text: str) -> None:
     """Write a script that only its owner can read: `env` of the site may hold secrets."""
-    path.parent.mkdir(exist_ok=True)
+    make_inside(path.parent)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "w", encoding="utf-8") as file:
         file.write(text)
 
@@ -416,7 +417,7 @@ def cancel_jobs(folder: StudyFolder, names: Sequence[str]) -> list[PointStatus]:
     for status in chosen:
         if status.run:
             with suppress(OSError):  # another user's folder
-                status.run.cancelled.touch()
+                touch(status.run.cancelled)
     if jobs:
         forget_answers(folder.path)
     return chosen

@@ -25,6 +25,7 @@ from scalestudy.measure.hang_detection import HangDetector
 from scalestudy.store.records import Allocation
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.util.errors import RunError, ScalestudyError
+from scalestudy.util.files import write_atomically
 
 POLL = 0.2
 HANG_EVERY = 10.0
@@ -88,7 +89,7 @@ class Wrapper:
         if (self._folder / "result.json").exists():
             self._run.forget_signs()
         _say(f"ended with exit code {final}")
-        (self._folder / "exit").write_text(f"{final}\n")
+        write_atomically(self._folder / "exit", f"{final}\n", durable=False)
         return final
 
     def _record(self, allocation: Allocation | None) -> None:
@@ -111,7 +112,7 @@ class Wrapper:
                     file.write(self._own)
             except FileExistsError:
                 if not self._is_ours() and (self._folder / "exit").exists():
-                    began.write_text(self._own)
+                    write_atomically(began, self._own, durable=False)
         return self._is_ours()
 
     def _is_ours(self) -> bool:
@@ -198,7 +199,7 @@ class Wrapper:
         count = self._run.requeues().partition(" ")[0]
         number = int(count) + 1 if count.isdigit() else 1
         if number <= self._most:
-            (self._folder / "requeues").write_text(f"{number} of {self._most}\n")
+            write_atomically(self._folder / "requeues", f"{number} of {self._most}\n", durable=False)
             _say(f"{words}; queued again ({number} of {self._most})")
             if self._queue.requeue():
                 return True
