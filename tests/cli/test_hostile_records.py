@@ -17,6 +17,7 @@ from typing import Any, get_args, get_origin
 
 import numpy as np
 import pytest
+from PIL import Image
 from pydantic import BaseModel
 
 from few_digits import few_digits
@@ -229,6 +230,7 @@ def test_no_command_runs_what_a_record_names(
     folder, out = shared(field), tmp_path / "out"
     out.mkdir()
     (tmp_path / "script.py").write_text("import torch\n")
+    Image.new("L", (8, 8)).save(tmp_path / "image.png")
     queued = STUDY.format(source=template / "digits.npz").replace(
         "[launch]", '[launch]\non = "slurm"\nsite = "own.toml"'
     )

@@ -1,10 +1,25 @@
 """No command overwrites a study's records or the files that it reads."""
 
 import os
+import shutil
+import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+
+from scalestudy.features.diagnose.decomposition import make_diagnosis_folder
+from scalestudy.launch.worker_processes import Command, WorkerProcesses
+from scalestudy.report.study_document import write_report
+from scalestudy.store.records import Sign
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
+from scalestudy.training.run_results import save_model
+from scalestudy.util.errors import RunError
+from synthetic_result import epoch_of
 
 RESULT = "points/native-w1-s0/run-1/result.json"
 COMMANDS = {
@@ -101,6 +116,66 @@ def test_a_link_to_a_folder_is_followed_and_a_device_written_to(
     assert call("report", folder_of_runs, "--format", "csv", "--out", "/dev/full")[0] == 2
     assert call("report", folder_of_runs, "--format", "csv", "--out", "/dev/stdout")[0] == 0
     assert Path("/dev/full").is_char_device()
+
+
+SIGN = {"rank": 0, "host": "h", "pid": 1, "phase": "step", "marks": 1, "moved": 0, "due": 1, "written": 0}
+
+
+def save(run: RunFolder) -> None:
+    trainer = Mock(model_suffix=".keras")
+    trainer.save.side_effect = lambda path: Path(path).write_text("model")
+    save_model(run, trainer)
+
+
+def log(run: RunFolder) -> None:
+    command = Command([sys.executable, "-c", "print()"], {}, (), run.path / "logs" / "rank-0.log", run.path)
+    with WorkerProcesses([command]) as workers:
+        workers.wait()
+
+
+def new_run(run: RunFolder) -> None:
+    folder = study_of(run)
+    folder.new_run(folder.points()[0])
+
+
+def study_of(run: RunFolder) -> StudyFolder:
+    return StudyFolder.open(run.path.parents[2])
+
+
+OF_A_RUN: dict[str, Callable[[RunFolder], object]] = {
+    "points": new_run,
+    "points/native-w1-s0": new_run,
+    "diagnosis": lambda run: make_diagnosis_folder(run.path.parents[2], "native-w1-s0"),
+    "diagnosis/native-w1-s0": lambda run: make_diagnosis_folder(run.path.parents[2], "native-w1-s0"),
+    "report": lambda run: write_report(study_of(run)),
+    "lock": lambda run: study_of(run).lock().__enter__(),
+    "points/native-w1-s0/run-1/logs": lambda run: run.log(0),
+    "points/native-w1-s0/run-1/logs/rank-0.log": log,
+    "points/native-w1-s0/run-1/signs": lambda run: run.write_sign(Sign.model_validate(SIGN)),
+    "points/native-w1-s0/run-1/signs/0.new": lambda run: run.write_sign(Sign.model_validate(SIGN)),
+    "points/native-w1-s0/run-1/epochs.jsonl": lambda run: run.append_epoch(epoch_of()),
+    "points/native-w1-s0/run-1/.half.model.keras": save,
+}
+"""Files and folders in a results folder, and what writes there."""
+
+
+@pytest.mark.parametrize("to_folder", [False, True])
+@pytest.mark.parametrize("name", OF_A_RUN)
+def test_nothing_is_written_through_a_link_in_a_results_folder(
+    folder_of_runs: Path, tmp_path: Path, name: str, to_folder: bool
+) -> None:
+    place, target = folder_of_runs / name, tmp_path / "target"
+    if to_folder:
+        target.mkdir()
+    run = StudyFolder.open(folder_of_runs).runs("native-w1-s0")[0]
+    place.parent.mkdir(exist_ok=True)
+    if place.is_dir():
+        shutil.move(place, tmp_path / "before")
+    place.unlink(missing_ok=True)
+    place.symlink_to(target)
+    with suppress(OSError, RunError):
+        OF_A_RUN[name](run)
+    assert not any(target.iterdir()) if to_folder else not target.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make links of another user")

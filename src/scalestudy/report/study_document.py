@@ -37,7 +37,7 @@ from scalestudy.report.results import results_table
 from scalestudy.report.time_and_cost import NAME as DECISIVE
 from scalestudy.report.time_and_cost import phases, time_and_cost
 from scalestudy.report.write_document import html, markdown
-from scalestudy.util.files import refuse_target, write_atomically
+from scalestudy.util.files import REPORT, make_inside, refuse_target, write_atomically
 
 if TYPE_CHECKING:
     from scalestudy.store.study_folder import StudyFolder
@@ -131,11 +131,15 @@ def write_report(folder: "StudyFolder", out: Path | None = None, *, findings: Fi
 
     Raises:
         UserError: `out` is among the records of a study.
+        OSError: A file cannot be written, or the folder `report` is a link.
     """
     findings = findings or read_study(folder)
-    out = Path(folder.path) / "report" if out is None else Path(out)
-    refuse_target(out)
-    out.mkdir(parents=True, exist_ok=True)
+    if out is None:
+        out = make_inside(Path(folder.path) / REPORT)
+    else:
+        out = Path(out)
+        refuse_target(out)
+        out.mkdir(parents=True, exist_ok=True)
     link = Path(os.path.relpath(Path(folder.path).resolve(), out.resolve())).as_posix()
     document = report_document(findings, link)
     pictures = {drawing.figure.name: still(drawing.figure) for drawing in drawings(document.blocks)}

@@ -447,7 +447,7 @@ class RunFolder:
 
     def write_sign(self, sign: Sign) -> None:
         """Replace the sign of life of a rank, without waiting until it is on disk."""
-        path = self.path / "signs" / f"{sign.rank}.json"
+        path = self._signs / f"{sign.rank}.json"
         text = sign.model_dump_json() + "\n"
         new = path.with_suffix(".new")
         try:
@@ -458,6 +458,10 @@ class RunFolder:
         with file:
             file.write(text)
         os.replace(new, path)
+
+    @cached_property
+    def _signs(self) -> Path:
+        return make_inside(self.path / "signs")
 
     def forget_signs(self) -> None:
         """Remove the signs of life of ended processes: when the run is done, or before new ones start."""
