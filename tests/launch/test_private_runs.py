@@ -328,7 +328,7 @@ def test_another_account_reaches_what_is_open_to_it_and_nothing_of_a_process():
 @pytest.mark.engine
 @pytest.mark.usefixtures("_possible")
 def test_nobody_else_on_this_machine_reaches_the_workers_of_a_run(tmp_path):
-    strategies = ["mirrored", "multiworker", *(["horovod"] if horovod_built() else [])]
+    strategies = ["mirrored", "multiworker", "ddp", *(["horovod"] if horovod_built() else [])]
     listened, reached, networks = watched(tmp_path, strategies, connect=True)
     assert not listened.pop("mirrored")
     # A rank's data port closes when the other rank connects and may be missed; its namespace is not.

@@ -200,10 +200,10 @@ def _write(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
     whole = image.placing.joined(values)
     mask = classes_of(whole)
     out, name = Path(job.out), image.item.name
-    _put(out / "masks" / f"{name}.png", pictures.mask_png(mask))
+    _put(out, f"masks/{name}.png", pictures.mask_png(mask))
     if job.overlay:
         laid = pictures.overlay(pictures.shown(image.read.pixels), mask)
-        _put(out / "overlays" / f"{name}.png", pictures.png(laid))
+        _put(out, f"overlays/{name}.png", pictures.png(laid))
     counts = np.bincount(mask.ravel(), minlength=256)[: job.record.classes]
     known = max(1, int(counts.sum()))
     return line | {
@@ -214,9 +214,12 @@ def _write(image: _Ready, values: Array, job: ModelJob) -> dict[str, Any]:
     }
 
 
-def _put(path: Path, content: bytes) -> None:
-    make_inside(path.parent)
-    write_atomically(path, content, durable=False)
+def _put(out: Path, name: str, content: bytes) -> None:
+    """Write a file of the output folder, with the folders in its name."""
+    out.mkdir(parents=True, exist_ok=True)
+    for folder in reversed(Path(name).parents[:-1]):
+        make_inside(out / folder)
+    write_atomically(out / name, content, durable=False)
 
 
 if __name__ == "__main__":
