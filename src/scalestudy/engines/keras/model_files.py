@@ -64,8 +64,8 @@ def load_weights(model: keras.Model, path: str, task: str, shape: Sequence[int])
     except Exception as error:  # of zipfile or h5py, of many types
         action = "See that the file is whole."
         raise UserError(f"a Keras model that can be loaded: {path}", error_text(error), action) from error
-    # Keras leaves out what a file has besides the model's variables.
-    if stored != len(model.variables) and not any(map(_saves_otherwise, all_layers(model))):
+    # Keras leaves out what a file has besides the model's variables, such as further layers.
+    if stored > len(model.variables) and not any(map(_saves_otherwise, all_layers(model))):
         raise other_model(path, task, shape)
     try:
         model.load_weights(path)
@@ -84,7 +84,8 @@ def _stored_variables(path: str) -> int:
 
 
 def _saves_otherwise(layer: keras.Layer) -> bool:
-    return type(layer).save_own_variables is not keras.Layer.save_own_variables
+    """Whether a layer of a user's defines what is stored of it."""
+    return not type(layer).save_own_variables.__module__.startswith("keras.")
 
 
 def other_model(path: str, task: str, shape: Sequence[int]) -> UserError:
