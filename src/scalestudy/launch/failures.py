@@ -295,7 +295,8 @@ def _last_words(run: RunFolder) -> tuple[int | None, list[str]]:
 
 def _early_log(run: RunFolder) -> Path | None:
     record = run.job()
-    return output_of(Path(record.script)) if record else None
+    script = Path(record.script) if record else Path()
+    return output_of(script) if script.name else None
 
 
 def _how_far(progress: Progress | None) -> str:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 from scalestudy.config.catalog import has_name
 from scalestudy.config.point import Point
 from scalestudy.config.task_sources import was_trained
+from scalestudy.store.model_record import ModelRecord
 from scalestudy.store.record_file import file_checksum
 from scalestudy.util.errors import UserError
 
@@ -79,6 +80,10 @@ class Permission:
 NOTHING = Permission()
 
 
+NO_DATA = {"read": None, "cache": None}
+"""Keys of [data] that no process gets by a record: the data are prepared."""
+
+
 class PermittedTask(NamedTuple):
     """A task whose code may run: its name or the path of its file, "" for none; and remarks."""
 
@@ -110,6 +115,12 @@ def permit_task(recorded: str, checksum: str = "", permission: Permission = NOTH
     return PermittedTask(str(file))
 
 
+def without_sources(record: ModelRecord) -> ModelRecord:
+    """Return a recorded model without the keys of [data] that no process gets by a record."""
+    data = {key: value for key, value in record.data.items() if key not in (*NO_DATA, "source")}
+    return record.model_copy(update={"data": data})
+
+
 def permit_point(point: Point, permission: Permission = NOTHING) -> Point:
     """Return a recorded point with which workers may be started.
 
@@ -134,5 +145,5 @@ def permit_point(point: Point, permission: Permission = NOTHING) -> Point:
         )
     launch = {"environments": {point.engine: named} if named else None, "hosts": None, "site": None}
     allowed = point.on(launch=point.launch.model_copy(update=launch))
-    data = point.data.model_copy(update={"read": None, "cache": None})
+    data = point.data.model_copy(update=NO_DATA | {"source": "none"})
     return allowed.model_copy(update={"task": task, "data": data})

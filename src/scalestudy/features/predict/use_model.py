@@ -26,6 +26,7 @@ from scalestudy.plugins.engines import engine_traits
 from scalestudy.report.details import gallery_document
 from scalestudy.report.write_document import check_page_name, write_document
 from scalestudy.store.model_record import GalleryRecord, ModelRecord
+from scalestudy.store.permission import without_sources
 from scalestudy.store.records import Record
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
@@ -83,7 +84,7 @@ def compute(model: FoundModel, asked: Mapping[str, Any], title: str, total: int,
         UserError: If the process reports a user error, or the framework is missing.
         RunError: If it fails in another way.
     """
-    of = {"model": str(model.path.absolute()), "record": model.record}
+    of = {"model": str(model.path.absolute()), "record": without_sources(model.record)}
     job = ModelJob.model_validate(of | dict(asked))
     engine, environment = engine_traits(job.record.engine), model.environment
     if environment is None and engine.missing_software():
