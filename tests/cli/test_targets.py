@@ -18,7 +18,7 @@ from scalestudy.store.records import Sign
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.training.run_results import save_model
-from scalestudy.util.errors import RunError
+from scalestudy.util.errors import ScalestudyError
 from synthetic_result import epoch_of
 
 RESULT = "points/native-w1-s0/run-1/result.json"
@@ -173,7 +173,7 @@ def test_nothing_is_written_through_a_link_in_a_results_folder(
         shutil.move(place, tmp_path / "before")
     place.unlink(missing_ok=True)
     place.symlink_to(target)
-    with suppress(OSError, RunError):
+    with suppress(OSError, ScalestudyError):
         OF_A_RUN[name](run)
     assert not any(target.iterdir()) if to_folder else not target.exists()
 
