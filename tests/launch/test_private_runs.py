@@ -22,8 +22,8 @@ from scalestudy.engines.tensorflow.installation import library_file as horovod_b
 from scalestudy.hardware.private_network import PrivateNetwork
 from scalestudy.launch.launcher import Note, Options
 from scalestudy.launch.local import LOCAL
-from scalestudy.launch.reserve import NETWORK, private_run, refuse_open_ports
-from scalestudy.util.errors import UserError
+from scalestudy.launch.reserve import NETWORK, grant, private_run, refuse_open_ports
+from scalestudy.util.errors import RunError, UserError
 
 NOBODY = 65534
 ROOT = Path(__file__).parents[2]
@@ -164,6 +164,13 @@ def test_without_a_namespace_workers_that_obey_anybody_are_refused_unless_the_st
         LOCAL.points(study_of("multiworker"), Options())
     assert LOCAL.points(study_of("multiworker", open_ports=True), Options())
     assert refuse_open_ports(points_of("multiworker", open_ports=True)) is None
+
+
+@pytest.mark.usefixtures("without")
+def test_a_namespace_that_cannot_be_had_any_more_opens_no_ports_instead():
+    (point, *_) = (point for point in points_of("multiworker") if point.workers == 2)
+    with pytest.raises(RunError, match="max_net_namespaces"), grant(point, []):
+        pass
 
 
 @pytest.mark.usefixtures("without")

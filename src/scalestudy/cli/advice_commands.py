@@ -247,7 +247,7 @@ def recipe(
     from scalestudy.features.recipe.run import plan, search_recipe
     from scalestudy.launch.launcher import Options
     from scalestudy.store.study_folder import default_folder
-    from scalestudy.util.files import write_atomically
+    from scalestudy.util.files import write_named
 
     asked = request_of(study, folder)
     request = replace(asked, target=folder or default_folder(study, f"{asked.study.name}-recipe"))
@@ -268,5 +268,5 @@ def recipe(
     for found in recipes:
         if found.trial is not None:
             file = study.with_name(f"{study.stem}-recipe-w{found.workers}.toml")
-            write_atomically(file, recipe_file(planned, found, found.trial, rows[found.workers]))
+            write_named(file, recipe_file(planned, found, found.trial, rows[found.workers]))
             out().print(f"Wrote {file}", markup=False)

@@ -253,5 +253,12 @@ def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[
     ):
         if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
             point = point.on(oversubscribed=SHARED_CORES)
+        way = point.traits.rendezvous
+        if way and way.obeys and point.processes > 1 and not (own[NETWORK] or point.launch.open_ports):
+            raise RunError(
+                f"a network namespace for {point.implementation}, as there was one before",
+                "none: this machine allows no more of them",
+                "See user.max_net_namespaces (sysctl), or run the study again later.",
+            )
         inherited = {name: value for name, value in os.environ.items() if name != ASSIGNED}
         yield point, port, cpus, inherited | own | shown

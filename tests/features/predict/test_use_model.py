@@ -52,12 +52,16 @@ def test_other_classes_kinds_and_numbers_are_refused(other, message):
         ("none/m.keras", "which does not exist"),
         ("there.keras", "replace them with --force"),
         ("full", r"Name another with --out\."),
+        ("linked.keras", "not a link"),
+        ("beside.keras", "not a link"),
     ],
 )
 def test_an_export_to_a_wrong_place_or_form_is_refused(tmp_path, name, message):
     (tmp_path / "there.keras").touch()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
+    (tmp_path / "linked.keras").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "beside.keras.json").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError, match=message):
         export_model(found(tmp_path / "run"), tmp_path / name, Listener())
 

@@ -30,7 +30,7 @@ from scalestudy.store.permission import without_sources
 from scalestudy.store.records import Record
 from scalestudy.util import modules
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.files import write_atomically
+from scalestudy.util.files import refuse_link, write_atomically
 
 EXPECTED = "the process that computes the predictions to succeed"
 REMEDY = "If memory ran out, use smaller images."
@@ -318,6 +318,8 @@ def _refuse(model: FoundModel, out: Path, *, force: bool) -> None:
     kept = model.run.path
     if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(kept)):
         raise UserError("a target outside the run's folder", f"{out}, in {kept}", "Name another with --out.")
+    for path in (out, metadata_path(out)):
+        refuse_link(path)
     if not out.absolute().parent.is_dir():
         raise UserError("a folder to write to", f"{out.parent}, which does not exist", "Make it first.")
     present = [path for path in (out, metadata_path(out)) if path.exists()]
