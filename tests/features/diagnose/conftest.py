@@ -9,6 +9,7 @@ from few_digits import few_digits
 from scalestudy.app.follow import Listener
 from scalestudy.app.prepare import prepare_points, with_task_data
 from scalestudy.config.parse import load_study
+from scalestudy.config.task_sources import add_trained
 from scalestudy.launch.local import points_here
 from scalestudy.store.study_folder import StudyFolder
 
@@ -54,6 +55,7 @@ def begun_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         if run:
             points = prepare_points(points, kind, tmp_path, study, Listener())
         kept = [point.on(launch=point.launch.model_copy(update={"on": on})) for point in points]
+        add_trained(points[0].task, points[0].sources)
         folder = StudyFolder.create_or_open(tmp_path / "studies" / "study", study, kept, file.read_text())
         if run:
             folder.new_run(points[0])
