@@ -22,7 +22,7 @@ from scalestudy.engines.tensorflow.installation import library_file as horovod_b
 from scalestudy.hardware.private_network import PrivateNetwork
 from scalestudy.launch.launcher import Note, Options
 from scalestudy.launch.local import LOCAL
-from scalestudy.launch.reserve import NETWORK, grant, private_run, refuse_open_ports
+from scalestudy.launch.reserve import NETWORK, grant, private_run, refuse_open_ports, wants_private
 from scalestudy.util.errors import RunError, UserError
 
 NOBODY = 65534
@@ -34,6 +34,7 @@ source = "digits"
 [train]
 epochs = 2
 batch_size = 64
+deterministic = false
 [launch]
 device = "cpu"
 {keys}[sweep]
@@ -57,7 +58,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def _possible():
-    with private_run(2) as own:
+    with private_run(2, private=True) as own:
         if not own[NETWORK]:
             pytest.skip("this machine allows no network namespace")
 
@@ -82,7 +83,7 @@ def rights() -> str:
 
 @pytest.mark.usefixtures("_possible")
 def test_workers_share_a_network_with_a_loopback_alone_and_keep_user_groups_and_rights():
-    with private_run(2) as own:
+    with private_run(2, private=True) as own:
         first, second = inside(own), inside(own)
     assert first == second
     assert first["interfaces"] == ["lo"]
@@ -97,7 +98,7 @@ def test_interfaces_that_a_private_network_has_not_are_overridden_and_said():
         "print({name: os.environ.get(name) for name in sorted(INTERFACES)})"
     )
     users = {"HOROVOD_GLOO_IFACE": "eth0", "NCCL_SOCKET_IFNAME": "lo"}
-    with private_run(2) as own:
+    with private_run(2, private=True) as own:
         output = ran(program, **own, **users)
     assert ast.literal_eval(output.stdout) == {
         "GLOO_SOCKET_IFNAME": None,
@@ -109,13 +110,13 @@ def test_interfaces_that_a_private_network_has_not_are_overridden_and_said():
 
 @pytest.mark.usefixtures("_possible")
 def test_two_runs_do_not_share_one():
-    with private_run(2) as one, private_run(2) as other:
+    with private_run(2, private=True) as one, private_run(2, private=True) as other:
         assert inside(one)["network"] != inside(other)["network"]
 
 
 @pytest.mark.usefixtures("_possible")
 def test_the_network_ends_with_the_run():
-    with private_run(2) as own:
+    with private_run(2, private=True) as own:
         holder = psutil.Process(int(own[NETWORK]))
     assert not holder.is_running()
 
@@ -130,7 +131,7 @@ def test_another_user_does_not_enter_it():
         "try:\n    enter_network(int(sys.argv[1]))\n"
         "except OSError as error:\n    print(type(error).__name__)"
     )
-    with private_run(2) as own:
+    with private_run(2, private=True) as own:
         output = ran(program, own[NETWORK])
     assert output.stdout.strip() == "PermissionError", output.stderr
 
@@ -149,7 +150,8 @@ def without(monkeypatch):
 def study_of(strategy: str, **launch: object):
     keys = "".join(f"{key} = {json.dumps(value)}\n" for key, value in launch.items())
     text = (
-        f'task = "cnn"\n[launch]\ndevice = "cpu"\n{keys}[sweep]\nstrategy = "{strategy}"\nworkers = [1, 2]\n'
+        'task = "cnn"\n[train]\ndeterministic = false\n'
+        f'[launch]\ndevice = "cpu"\n{keys}[sweep]\nstrategy = "{strategy}"\nworkers = [1, 2]\n'
     )
     return parse_study(text, Path("study.toml"))
 
@@ -164,6 +166,17 @@ def test_without_a_namespace_workers_that_obey_anybody_are_refused_unless_the_st
         LOCAL.points(study_of("multiworker"), Options())
     assert LOCAL.points(study_of("multiworker", open_ports=True), Options())
     assert refuse_open_ports(points_of("multiworker", open_ports=True)) is None
+    with pytest.raises(UserError, match="a network namespace for parameter-server"):
+        refuse_open_ports(points_of("parameter-server"))
+
+
+def test_a_server_that_obeys_anybody_is_closed_in_alone_too():
+    alone = [point for point in points_of("parameter-server") if point.workers == 1]
+    assert alone and all(map(wants_private, alone))
+    assert not any(map(wants_private, points_of("parameter-server", open_ports=True)))
+    assert [wants_private(point) for point in points_of("ddp")] == [
+        point.workers > 1 for point in points_of("ddp")
+    ]
 
 
 @pytest.mark.usefixtures("without")
@@ -179,14 +192,14 @@ def test_without_a_namespace_other_workers_run_and_it_is_said():
     assert isinstance(note, Note) and "open_ports = true" in note.text
     assert refuse_open_ports(points_of("ddp", open_ports=True)) is None
     assert refuse_open_ports(points_of("mirrored")) is None, "one process does not listen"
-    with private_run(2) as own:
+    with private_run(2, private=True) as own:
         assert own[SECRET] and own[NETWORK] == ""
 
 
 @pytest.mark.usefixtures("_possible")
 def test_with_a_namespace_nothing_is_said_and_open_ports_leaves_it_out():
     assert refuse_open_ports(points_of("multiworker")) is None
-    with private_run(2, open_ports=True) as own:
+    with private_run(2, private=False) as own:
         assert own[NETWORK] == ""
 
 
@@ -210,7 +223,7 @@ def test_a_file_that_lies_in_the_working_folder_is_no_module_of_ours(tmp_path, m
     for name in ("ctypes", "fcntl", "struct"):
         (tmp_path / f"{name}.py").write_text("open('planted', 'w')\n")
     monkeypatch.chdir(tmp_path)
-    with private_run(2):
+    with private_run(2, private=True):
         assert not (tmp_path / "planted").exists()
 
 
@@ -335,7 +348,13 @@ def test_another_account_reaches_what_is_open_to_it_and_nothing_of_a_process():
 @pytest.mark.engine
 @pytest.mark.usefixtures("_possible")
 def test_nobody_else_on_this_machine_reaches_the_workers_of_a_run(tmp_path):
-    strategies = ["mirrored", "multiworker", "ddp", *(["horovod"] if horovod_built() else [])]
+    strategies = [
+        "mirrored",
+        "multiworker",
+        "parameter-server",
+        "ddp",
+        *(["horovod"] if horovod_built() else []),
+    ]
     listened, reached, networks = watched(tmp_path, strategies, connect=True)
     assert not listened.pop("mirrored")
     # A rank's data port closes when the other rank connects and may be missed; its namespace is not.

@@ -90,7 +90,7 @@ def main() -> int:
             return 0
         start = WorkersStart.model_validate_json(line)
         one_host = len(set(start.hosts)) == 1
-        network = private_run(len(start.ranks), open_ports=start.open_ports or not one_host)
+        network = private_run(len(start.ranks), private=start.private and one_host)
         own = {NETWORK: held.enter_context(network)[NETWORK]}  # the secret is that of all hosts
         environment = {**os.environ, **start.variables, **own, **shown}
         watched = [] if gpus else cpus or machine_cores.granted()

@@ -70,8 +70,8 @@ class WorkersStart(Record):
     port: int
     environment: str | None = None
     """Virtual environment of the workers; None for that of the agent."""
-    open_ports: bool = False
-    """Whether workers that are all on one host may use its network."""
+    private: bool = False
+    """Whether workers get a network of their own if all are on one host."""
     variables: dict[str, str]
 
 

@@ -25,7 +25,7 @@ from scalestudy.launch.host_connection import (
 )
 from scalestudy.launch.launcher import Note, Options
 from scalestudy.launch.local import Held, LocalLauncher
-from scalestudy.launch.reserve import ports, secret_for
+from scalestudy.launch.reserve import ports, secret_for, wants_private
 from scalestudy.store.records import SHARED_CORES
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
@@ -217,7 +217,7 @@ def reserve_devices(held: contextlib.ExitStack, point: Point, paths: Sequence[st
             hosts=tuple(names),
             port=port,
             environment=point.environment,
-            open_ports=point.launch.open_ports,
+            private=wants_private(point),
             variables=variables,
         )
         return HostProcesses(

@@ -198,18 +198,25 @@ SPARE_PORTS = 2
 
 
 @contextlib.contextmanager
-def private_run(processes: int, *, open_ports: bool = False) -> Iterator[dict[str, str]]:
+def private_run(processes: int, *, private: bool) -> Iterator[dict[str, str]]:
     """Create a secret and a network for the workers of a run here, and yield the variables that name them.
 
     TensorFlow listens on all interfaces and obeys any client, and Gloo does not authenticate. In a network of
-    their own, no other account reaches them. There is none with `open_ports`, where this machine allows none
-    (`refuse_open_ports` has judged that), or for a single process, which does not listen.
+    their own, no other account reaches them. There is none unless `private`, or where this machine allows
+    none (`refuse_open_ports` has judged that).
     """
-    if processes == 1 or open_ports:
+    if not private:
         yield secret_for(processes) | {NETWORK: ""}
         return
     with private_network() as network:
         yield secret_for(processes) | {NETWORK: str(network.holder or "")}
+
+
+def wants_private(point: Point) -> bool:
+    """Whether the workers of a point listen, on a machine whose other accounts must not reach them."""
+    way = point.traits.rendezvous
+    listens = way is not None and (way.obeys or point.processes > 1)  # TensorFlow's also listen alone
+    return listens and not point.launch.open_ports
 
 
 def refuse_open_ports(points: Sequence[Point]) -> Note | None:
@@ -218,13 +225,13 @@ def refuse_open_ports(points: Sequence[Point]) -> Note | None:
     Raises:
         UserError: If others could run code by that, and the study does not allow it.
     """
-    several = [point for point in points if point.processes > 1 and not point.launch.open_ports]
-    if not several:
+    listening = [point for point in points if wants_private(point)]
+    if not listening:
         return None
     with private_network() as network:
         if network.holder is not None:
             return None
-    ways = [(point.implementation, point.traits.rendezvous) for point in several]
+    ways = [(point.implementation, point.traits.rendezvous) for point in listening]
     obeying = sorted({strategy for strategy, way in ways if way is not None and way.obeys})
     if obeying:
         raise UserError(
@@ -249,12 +256,12 @@ def grant(point: Point, gpus: Sequence[str]) -> Iterator[tuple[Point, int, list[
     with (
         ports(point.processes + SPARE_PORTS) as port,
         run_cores(count, point.launch.cpus_per_worker, near) as (cpus, alone),
-        private_run(point.processes, open_ports=point.launch.open_ports) as own,
+        private_run(point.processes, private=wants_private(point)) as own,
     ):
         if not alone and point.oversubscribed is None and point.launch.device != "gpu" and not on_gpus:
             point = point.on(oversubscribed=SHARED_CORES)
         way = point.traits.rendezvous
-        if way and way.obeys and point.processes > 1 and not (own[NETWORK] or point.launch.open_ports):
+        if way and way.obeys and wants_private(point) and not own[NETWORK]:
             raise RunError(
                 f"a network namespace for {point.implementation}, as there was one before",
                 "none: this machine allows no more of them",

@@ -47,7 +47,7 @@ LIBTPU = "libtpu"
 """The driver of a TPU, a package in the images of TPU hosts."""
 BY_TF_CONFIG = Rendezvous("tf_config", unproxied=True, obeys=True)
 """TensorFlow's gRPC server listens on all interfaces, without authentication and without a setting for it."""
-BY_SERVERS = Rendezvous("tf_servers", unproxied=True)
+BY_SERVERS = Rendezvous("tf_servers", unproxied=True, obeys=True)
 """The same servers, with a coordinator and a parameter server in the process of rank 0."""
 BY_HOROVOD = Rendezvous("horovod", secret=True)
 """Its rendezvous requires the run's secret and listens on one interface if the host's name determines it.

@@ -65,7 +65,7 @@ def check_here(
     with (
         reserve.ports(size + 2) as port,
         reserve.cores(cores.granted(), size * plan.cpus_per_worker) as (cpus, _),
-        reserve.private_run(size) as private,
+        reserve.private_run(size, private=size > 1) as private,
     ):
         commands = worker_commands(RunFolder(folder), size, port, cpus, os.environ | private)
         workers = WorkerProcesses([started_in(environment, command) for command in commands])
