@@ -153,6 +153,7 @@ OF_A_RUN: dict[str, Callable[[RunFolder], object]] = {
     "points/native-w1-s0/run-1/logs/rank-0.log": log,
     "points/native-w1-s0/run-1/signs": lambda run: run.write_sign(Sign.model_validate(SIGN)),
     "points/native-w1-s0/run-1/signs/0.new": lambda run: run.write_sign(Sign.model_validate(SIGN)),
+    "points/native-w1-s0/run-1/signs/released": lambda run: run.release(),
     "points/native-w1-s0/run-1/epochs.jsonl": lambda run: run.append_epoch(epoch_of()),
     "points/native-w1-s0/run-1/.half.model.keras": save,
 }

@@ -44,7 +44,14 @@ from scalestudy.store.records import (
     Stopped,
 )
 from scalestudy.util.errors import RunError, UserError
-from scalestudy.util.files import append_line, contents, make_inside, without_following, write_atomically
+from scalestudy.util.files import (
+    append_line,
+    contents,
+    make_inside,
+    touch,
+    without_following,
+    write_atomically,
+)
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, Sign)
@@ -469,8 +476,8 @@ class RunFolder:
 
     def release(self) -> None:
         """Let the processes that serve rank 0 end; see `is_released`."""
-        self._released.parent.mkdir(exist_ok=True)
-        self._released.touch()
+        make_inside(self._released.parent)
+        touch(self._released)
 
     def is_released(self) -> bool:
         """Whether rank 0 needs the processes that serve it no longer. `forget_signs` takes it back."""
