@@ -146,7 +146,7 @@ AccountingStorageHost=localhost
 AccountingStoragePort=$((port + 1))
 AccountingStoragePass=$root/munge/socket
 AccountingStorageTRES=gres/gpu
-AccountingStorageEnforce=associations,qos
+AccountingStorageEnforce=associations,limits,qos
 END
     else
       echo "AccountingStorageType=accounting_storage/none"

@@ -79,3 +79,19 @@ def test_a_cost_may_name_what_is_paid_for_and_quantities_have_decimal_prefixes()
     assert units.cost(0.0195, "worker", beside=0.0136) == "1.17 worker-minutes"
     shown = {0: "0 FLOP", 7: "7.00 FLOP", 999.9: "1.00 kFLOP", 2_015_232: "2.02 MFLOP", 9.895e14: "990 TFLOP"}
     assert {value: units.format_scaled(value, "FLOP") for value in shown} == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.05, "0.05"),
+        (12.14, "12.1"),
+        (999.4, "999"),
+        (999.6, "1,000"),
+        (1013, "1,013"),
+        (1e6, "1,000,000"),
+    ],
+)
+def test_a_number_is_written_with_three_digits_and_never_as_a_power_of_ten(value, text):
+    assert units.three_digits(value) == text

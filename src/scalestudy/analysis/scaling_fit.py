@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from scalestudy.analysis.statistics import Estimate, student
+from scalestudy.util import units
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,7 +121,7 @@ class ScalingFit:
     def written(self) -> str:
         """The model as text: `T(n) = 96.2 + 467/n s`."""
         inside = sorted(self._present, key=lambda pair: pair[0].text != "")
-        return f"T(n) = {' + '.join(f'{_three_digits(value)}{term.text}' for term, value in inside)} s"
+        return f"T(n) = {' + '.join(f'{units.three_digits(value)}{term.text}' for term, value in inside)} s"
 
     @property
     def _present(self) -> list[tuple[ScalingTerm, float]]:
@@ -292,8 +293,3 @@ def _columns(terms: Sequence[ScalingTerm], counts: "Sequence[float] | Array") ->
     """Values of the terms, [counts, terms]."""
     n = np.asarray(counts, float)
     return np.stack([term.shape(n) for term in terms], axis=1)
-
-
-def _three_digits(value: float) -> str:
-    """Format without exponents for large values: `0.0123`, `4.57`, `7,540`."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

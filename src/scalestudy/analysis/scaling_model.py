@@ -30,6 +30,7 @@ from scalestudy.analysis.scaling_fit import (
     terms_of,
 )
 from scalestudy.analysis.statistics import NOTHING, ONE, Estimate
+from scalestudy.util import units
 
 TimeOf = Literal["training", "epoch", "samples"]
 ALIKE = 0.01
@@ -323,11 +324,12 @@ def model_sentences(model: Model) -> list[str]:
     if model.fit is None:
         return []
     sentences, limit = [], model.limit
-    if limit.value is not None:
+    if limit.value is not None and limit.low is not None and limit.high is not None:
         relative = f" (relative to {model.reference} workers)" if model.reference > 1 else ""
         sentences.append(
-            f"If times continue as measured, speed-up{relative} stays below {limit.value:.3g}"
-            f" (95 % interval {limit.low:.3g} to {limit.high:.3g}) for any number of workers."
+            f"If times continue as measured, speed-up{relative} stays below"
+            f" {units.three_digits(limit.value)} (95 % interval {units.three_digits(limit.low)} to"
+            f" {units.three_digits(limit.high)}) for any number of workers."
         )
     if model.lack_of_fit:
         count, off = model.fit.worst

@@ -79,9 +79,9 @@ def remaining_text(left: Remaining, *, moving: bool) -> str:
             parts[-1] += time.strftime(", %a %H:%M", time.localtime(time.time() + likely))
     elif left.unknown and moving:
         parts.append("end not known yet")
-    spent = f"{left.hours:.3g}"
+    spent = units.three_digits(left.hours)
     if left.expected is not None and left.expected > 1.005 * left.hours:
-        parts.append(f"{spent} of about {left.expected:.3g} worker-hours")
+        parts.append(f"{spent} of about {units.three_digits(left.expected)} worker-hours")
     elif left.hours:
         parts.append(f"{spent} worker-hours")
     return " · ".join(parts)

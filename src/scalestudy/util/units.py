@@ -69,6 +69,11 @@ def cost(hours: float, of: str = "", beside: float = 0.0) -> str:
     return f"{_three(value)} {of}-{name}" if of else f"{_three(value)} {name}"
 
 
+def three_digits(value: float) -> str:
+    """Format a number with three digits, as people write it: `0.05`, `12.1`, `1,013`."""
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
+
+
 def format_scaled(value: float, unit: str) -> str:
     """Format a quantity with a decimal prefix and three digits: `2.02 MFLOP`."""
     for prefix, factor in PREFIXES:
