@@ -28,12 +28,12 @@ RESULT = (
     *("per_worker_batch", "global_batch", "epochs", "updates", "samples_processed", "training_samples"),
     *("throughput", "steady_epochs", "training_seconds", "wall_seconds", "restarts", "phases"),
     *("better", "bounded", "quality", "quality_split", "quality_labels", "constant_quality"),
-    *("best_quality", "best_epoch", "parameters", "precision"),
+    *("best_quality", "best_epoch", "parameters", "shapes_digest", "initial_digest", "precision"),
     *("input_scaling", "deterministic", "oversubscribed", "peak_memory_bytes"),
     *("cpu_percent", "gpu_percent", "gpus", "processes", "nodes", "usage_of", "flops_per_sample"),
     *("began", "finished", "by_script", "place"),
 )
-"""Fields of a result that hold numbers, or words from our own lists."""
+"""Fields of a result that hold numbers, digests, or words from our own lists."""
 RANK = (
     *("rank", "size", "local_rank", "placement_source", "threads", "devices", "nodes_shared", "driver"),
     *("cpu_model", "memory_bytes"),

@@ -97,7 +97,7 @@ class Table:
     essential: int = 0
     sortable: bool = False
 
-    @property
+    @cached_property
     def remarked(self) -> set[int]:
         """Indices of the columns with remarks, which a page shows in a column beside."""
         cells = [(index, cell) for row in self.rows for index, cell in enumerate(row)]
