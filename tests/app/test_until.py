@@ -314,3 +314,15 @@ def test_a_real_study_is_timed_and_trained(tmp_path, monkeypatch):
     assert computed.samples_processed == trained.result.samples_processed
     assert computed.training_seconds > timed.result.training_seconds
     assert result.advice.decision.choice.workers == 1
+
+
+def test_runs_of_other_models_in_one_row_end_it(request_, launcher, monkeypatch):
+    made = synthetic_result.result_of
+
+    def of_other_models(point, *measured):
+        return made(point, *measured).model_copy(update={"parameters": 10 + point.seed})
+
+    monkeypatch.setattr("synthetic_result.result_of", of_other_models)
+    with pytest.raises(UserError) as caught:
+        decided(request_)
+    assert "different models" in caught.value.received and "scalestudy report" in caught.value.action

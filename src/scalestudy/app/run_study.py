@@ -100,7 +100,7 @@ def dry_run(
             listener.note(text.text)
         else:
             yield text
-    if not plan.launcher.detached:
+    if ready and not plan.launcher.detached:
         yield from _in_words(plan.order, ready.values())
     if ready:
         yield _expected_time(plan, set(ready))
