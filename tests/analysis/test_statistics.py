@@ -191,3 +191,14 @@ def test_equal_runs_have_a_spread_of_exactly_zero():
 def test_rows_that_share_no_blocks_have_no_residual():
     assert design_of([{0: 1.0, 1: 2.0}, {2: 1.5, 3: 2.0}]).residual is None
     assert design_of([{0: 1.0}, {0: 2.0}]) is None
+
+
+def test_the_spread_of_many_rows_is_that_of_a_sample_of_their_pairs(monkeypatch):
+    generator = np.random.default_rng(0)
+    values = table(generator.normal(size=(300, 3)) + generator.normal(size=(1, 3)))
+    every = design_of(values)
+    monkeypatch.setattr("scalestudy.analysis.statistics.MOST_PAIRED", 200)
+    sampled = design_of(values)
+    assert sampled.within.value == every.within.value
+    assert sampled.residual.value == pytest.approx(every.residual.value, rel=0.02)
+    assert sampled.residual.freedom == pytest.approx(every.residual.freedom)

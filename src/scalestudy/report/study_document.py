@@ -212,9 +212,10 @@ def _brief(findings: Findings, console: Console) -> list[Text | Table]:
 def _brief_readings(findings: Findings, text: Callable[[str], Text]) -> list[Text]:
     """How files of other tools were read, since what was merged or left out changes the table."""
     left = len(findings.readings) - MOST_READINGS
-    more = [Text(f"{left} more sentences on how the numbers were read: --verbose.")] * (left > 0)
-    shown = [text(f"Read: {sentence}") for sentence in findings.readings[:MOST_READINGS]]
-    return [*shown, *more, *([Text("")] if shown else [])]
+    more = [Text(f"Read: {left} more sentences on how the numbers were read: --verbose.")] * (left > 0)
+    # What was merged or left out comes last.
+    shown = [text(f"Read: {sentence}") for sentence in findings.readings[-MOST_READINGS:]]
+    return [*more, *shown, *([Text("")] if shown else [])]
 
 
 def _brief_table(findings: Findings, console: Console) -> list[Text | Table]:

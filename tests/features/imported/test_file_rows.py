@@ -28,6 +28,10 @@ def test_decimal_commas_are_found_and_said(tmp_path: Path):
     assert read_rows(path).form == "Separated by semicolons, with decimal commas."
 
 
+def test_percentages_may_have_a_decimal_comma(tmp_path: Path):
+    assert rows(tmp_path / "t.csv", "GPUs;accuracy\n1;76,2 %\n2;75,9%\n") == [["1", "76.2 %"], ["2", "75.9%"]]
+
+
 def test_numbers_with_a_comma_and_others_with_a_point_are_refused(tmp_path: Path):
     with pytest.raises(UserError, match=r"0,964 and 3\.829 in t\.csv"):
         rows(tmp_path / "t.csv", "GPUs;Time (s);IoU\n1;7535;0,964\n2;3.829;0,951\n")

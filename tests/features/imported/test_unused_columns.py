@@ -37,3 +37,11 @@ def test_repeats_stay_repeats_beside_their_number_or_another_measurement(read, h
     assert f"Not used: {header}." in imported.readings[0]
     assert any("count as repeats" in text for text in imported.readings)
     assert {row.runs for row in analyse("t", imported.runs).rows} == {3}
+
+
+def test_rows_of_two_clusters_are_not_compared_even_if_no_point_was_measured_on_both(read):
+    imported = read({"t.csv": "gpus,cluster,img/s\n1,A,100\n2,A,190\n4,B,700\n8,B,1300\n"})
+    rows = {row.workers: row for row in analyse("t", imported.runs).rows}
+    assert "Rows that differ in cluster are separate rows." in imported.readings[0]
+    assert rows[2].speed.steady.value == pytest.approx(1.9)
+    assert rows[8].speed.baseline.label == "unnamed on 4 workers (cluster = B)"

@@ -15,8 +15,8 @@ from scalestudy.util.errors import UserError, printable
 LONGEST = 60
 SEPARATORS = {";": "semicolons", "\t": "tabs", ",": "commas"}
 """Separators of cells, with their names; if a header holds several equally often, the first one counts."""
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
-_DECIMAL_POINT = re.compile(r"[+-]?\d+\.\d+([eE][+-]?\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?\s*%?")
+_DECIMAL_POINT = re.compile(r"[+-]?\d+\.\d+([eE][+-]?\d+)?\s*%?")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+")
 _BOTH_MARKS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+,\d+")
 

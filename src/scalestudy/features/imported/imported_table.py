@@ -160,9 +160,9 @@ def _complete(
         if kind == "epoch":
             wanted = "a log whose name states its number of workers, such as log_8.csv or run-w8/"
             raise UserError(wanted, file, "Rename it, or give one number for all: --workers N.")
-        wanted, seen = f"a column of {file} for workers", listed([column.name for column in columns.values()])
+        wanted, seen = f"a column of {file} for workers", listed(list(rows[0].row.cells))
         action = "Name it: --column workers=NAME, or say the number for all: --workers N."
-        raise UserError(wanted, f"{seen}, and none for workers", action)
+        raise UserError(wanted, seen, action)
     for row in rows:
         for role, value in defaults.items():
             if value is not None:

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scalestudy.features.imported.cells import ParsedRow, number_of
+from scalestudy.features.imported.cells import ParsedRow
 from scalestudy.features.imported.columns import OF_EPOCHS, ImportedColumn, RowKind
-from scalestudy.features.imported.unused_columns import counts_rows, is_swept_by_name
+from scalestudy.features.imported.unused_columns import counts_rows, is_swept_by_name, recurring_texts
 from scalestudy.util.errors import UserError
 
 MANY = 4
@@ -85,8 +85,9 @@ def _are_counted(columns: Mapping[str, ImportedColumn], groups: Sequence[Sequenc
 
 def texts_of(rows: Sequence[ParsedRow], unused: Sequence[str]) -> list[str]:
     """Return the columns without a role that tell runs with a row for each epoch apart."""
-    named = [name for name in unused if is_swept_by_name(name) or _is_text(name, rows)]
-    return [name for name in named if len({str(row.row.cells.get(name)) for row in rows}) > 1]
+    cells = {name: [row.row.cells.get(name) for row in rows] for name in unused}
+    swept = [name for name in unused if is_swept_by_name(name) and len(set(map(str, cells[name]))) > 1]
+    return [name for name in unused if name in swept or recurring_texts(cells[name])]
 
 
 def _coarse_groups(rows: Sequence[ParsedRow], unused: Sequence[str]) -> list[list[ParsedRow]]:
@@ -96,12 +97,6 @@ def _coarse_groups(rows: Sequence[ParsedRow], unused: Sequence[str]) -> list[lis
     for row in rows:
         groups[*row.point, *(str(row.row.cells.get(name)) for name in apart)].append(row)
     return list(groups.values())
-
-
-def _is_text(name: str, rows: Sequence[ParsedRow]) -> bool:
-    """Whether a column holds texts that recur."""
-    values = [row.row.cells.get(name) for row in rows]
-    return number_of(values[0]) is None and len(set(map(str, values))) <= len(values) / 2
 
 
 def _values(group: Sequence[ParsedRow], role: str) -> set[Any]:

@@ -32,6 +32,12 @@ def counts_rows(values: Sequence[Any]) -> bool:
     return numbers[0] in (0, 1) and all(number == numbers[0] + place for place, number in enumerate(numbers))
 
 
+def recurring_texts(values: Sequence[Any]) -> bool:
+    """Whether values are several texts that recur."""
+    distinct = len(set(map(str, values)))
+    return number_of(values[0]) is None and 1 < distinct <= len(values) / 2
+
+
 def is_swept_by_name(name: str) -> bool:
     """Whether a column's name says that it holds a setting: a key with a dot, or a batch of some kind."""
     return "." in name.strip(".") or normalise(name) in BATCHES
@@ -40,8 +46,9 @@ def is_swept_by_name(name: str) -> bool:
 def separating(rows: Sequence[ParsedRow], names: Sequence[str]) -> list[str]:
     """Return the columns without a role that tell rows of one point apart.
 
-    Numbers that hardly ever recur are measurements; other differing values are settings, such as a cluster or
-    the CPUs of a task.
+    Numbers that hardly ever recur are measurements; other differing values are settings, such as the CPUs of
+    a task. Texts that recur are settings also where no point has two of them: rows of two clusters or of two
+    kinds of GPU cannot be compared.
     """
     found = [name for name in names if is_swept_by_name(name)]
     groups: dict[tuple[Any, ...], list[ParsedRow]] = defaultdict(list)
@@ -50,10 +57,13 @@ def separating(rows: Sequence[ParsedRow], names: Sequence[str]) -> list[str]:
         groups[*row.point, *settings].append(row)
     several = [group for group in groups.values() if len(group) > 1]
     for name in names:
-        if name and name not in found and not _describes_repeats(name) and _differs(name, several):
-            values = [row.row.cells.get(name) for row in rows]
-            if not _is_measured(name, values) and not (len(groups) > 1 and counts_rows(values)):
-                found.append(name)
+        if not name or name in found or _describes_repeats(name):
+            continue
+        values = [row.row.cells.get(name) for row in rows]
+        counts_all = len(groups) > 1 and counts_rows(values)
+        differs = _differs(name, several) or recurring_texts(values)
+        if differs and not _is_measured(name, values) and not counts_all:
+            found.append(name)
     return [name for name in names if name in found]
 
 
