@@ -8,7 +8,7 @@ from data_settings import data_of
 from scalestudy.app.follow import Listener
 from scalestudy.app.run_study import dry_run
 from scalestudy.app.survey import request_of
-from scalestudy.app.task_checks import fetch_weights, refuse_unusable
+from scalestudy.app.task_checks import fetch_weights, known_classes, refuse_unusable
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import parse_study
 from scalestudy.data.store.preparation import prepare
@@ -88,3 +88,18 @@ def test_a_dry_run_imports_a_task_file_and_refuses_what_it_lacks_or_misspells(tm
         list(dry_run(request_of(file)))
     assert named in f"{refused.value.expected} {refused.value.received}"
     assert {path.name for path in tmp_path.iterdir()} - {"__pycache__"} == {"own.py", "study.toml"}
+
+
+@pytest.mark.parametrize(("source", "classes"), [("digits", 10), ("indents:4", 2)])
+def test_the_classes_for_class_weights_are_known_before_data_are_prepared(tmp_path, source, classes):
+    text = STUDY.format(task="cnn", line="class_weights = [1, 2, 3]", cache="cache")
+    study = parse_study(text.replace('"digits"', f'"{source}"'), tmp_path / "study.toml")
+    (point, *_) = expand(study, gpus=0, cores=8)
+    assert known_classes(point, None, tmp_path) == classes
+    assert not (tmp_path / "cache").exists()
+
+
+def test_without_class_weights_no_source_is_searched(tmp_path):
+    study = parse_study(STUDY.format(task="cnn", line="", cache="cache"), tmp_path / "study.toml")
+    (point, *_) = expand(study, gpus=0, cores=8)
+    assert known_classes(point, None, tmp_path) is None

@@ -5,7 +5,7 @@ import pytest
 
 from scalestudy.config.catalog import task_defaults
 from scalestudy.config.settings import TrainSettings
-from scalestudy.tasks.load import import_file, load_task
+from scalestudy.tasks.load import import_file, load_task, module_of, refuse_incomplete
 from scalestudy.tasks.task import DataInfo
 from scalestudy.util.errors import UserError
 
@@ -179,3 +179,78 @@ def test_an_error_of_a_task_file_that_took_on_the_engines_work_is_told_what_to_l
     with pytest.raises(UserError) as caught:
         import_file(tmp_path / "own.py")
     assert named in caught.value.action
+
+
+OWN_MODEL = """
+import keras
+class Own(keras.Sequential):
+    def {method}(self, *arguments, **named):
+        pass
+def model(data):
+    return Own([keras.Input(data.input_shape), keras.layers.Flatten(), keras.layers.Dense(data.classes)])
+loss = "sparse_categorical_crossentropy"
+metrics = ["accuracy"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "instead"),
+    [("train_step", "training_losses"), ("compute_loss", "training_losses"), ("test_step", "`metrics`")],
+)
+def test_a_model_with_its_own_step_is_refused_with_what_to_define(write, method, instead):
+    with pytest.raises(UserError, match=rf"Own\.{method} in .*my_task.py") as refused:
+        load_task(write(OWN_MODEL.format(method=method)), DATA)
+    assert instead in refused.value.action
+
+
+def test_a_step_that_training_losses_replace_may_stay(write):
+    text = OWN_MODEL.format(method="train_step")
+    losses = "def training_losses(model, loss, inputs, targets):\n    return loss(targets, model(inputs))\n"
+    assert load_task(write(text + losses), DATA).training_losses is not None
+
+
+def refuse(file):
+    refuse_incomplete(module_of(file), task_defaults(file).complete_train(TrainSettings()))
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        ("class_weight = {0: 1.0, 1: 5.0}", "class_weights = [1.0, 5.0] under [train]"),
+        ("class_weights = [1, 5]\ndef fit(m, x):\n    m.fit(x, class_weight=class_weights)", "under [train]"),
+        ('optimizer = "adam"', 'optimizer = "adam" and learning_rate under [train]'),
+        ("optimizer = keras.optimizers.Adam(1e-4)", "under [train]"),
+    ],
+)
+def test_arguments_of_fit_in_a_task_file_are_refused_with_what_to_write(write, line, instead):
+    with pytest.raises(UserError) as refused:
+        refuse(write(f"{COMPLETE}\n{line}\n"))
+    assert instead in refused.value.action
+
+
+def test_class_weights_that_a_loss_of_the_file_reads_are_its_own(write):
+    refuse(
+        write(f"{COMPLETE}\nclass_weights = [1, 5]\ndef weighted(t, o):\n    return class_weights[0] * o\n")
+    )
+
+
+@pytest.mark.parametrize(
+    ("callback", "named"),
+    [
+        ("keras.callbacks.SwapEMAWeights()", "SwapEMAWeights"),
+        ("keras.callbacks.LambdaCallback(on_train_batch_begin=print)", "LambdaCallback.on_train_batch_begin"),
+        (
+            "type('Own', (keras.callbacks.Callback,), {'on_test_end': lambda self, logs: 0})()",
+            "Own.on_test_end",
+        ),
+    ],
+)
+def test_callbacks_without_effect_are_refused_by_their_method(write, callback, named):
+    with pytest.raises(UserError, match=named):
+        load_task(write(f"{COMPLETE}\ncallbacks = [{callback}]\n"), DATA)
+
+
+def test_callbacks_of_keras_and_methods_that_are_called_stay(write):
+    text = "callbacks = [keras.callbacks.EarlyStopping('loss'), keras.callbacks.TensorBoard('logs'),"
+    text += " keras.callbacks.LambdaCallback(on_epoch_end=print)]"
+    assert len(load_task(write(f"{COMPLETE}\n{text}\n"), DATA).callbacks) == 3

@@ -15,7 +15,7 @@ from scalestudy.app.prepare import (
     refuse_results_inside,
     with_task_data,
 )
-from scalestudy.app.task_checks import refuse_unusable
+from scalestudy.app.task_checks import known_classes, refuse_unusable
 from scalestudy.config.expand import RunOrder
 from scalestudy.config.file import Study
 from scalestudy.config.parse import load_study
@@ -183,7 +183,7 @@ def survey(
     if listener is not None:
         _note_unused_workers(study, points, listener)
     for point in points:
-        refuse_unusable(point, study, request.base)
+        refuse_unusable(point, study, request.base, classes=known_classes(point, kind, request.base))
     refuse_results_inside(points, request.base, request.target)
     existing = StudyFolder.check(request.target, study, points)
     order = existing.order if existing else RunOrder.drawn_from(request.text)

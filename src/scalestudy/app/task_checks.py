@@ -15,8 +15,10 @@ from scalestudy.config.objectives import (
     refuse_unweighted,
 )
 from scalestudy.config.point import Point
+from scalestudy.data.samples import Kind
 from scalestudy.data.sources.locate import cache_folder
 from scalestudy.data.sources.source import digest
+from scalestudy.data.store.preparation import find_set
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.launch.environments import build_task, starts
 from scalestudy.plugins.engines import engine_traits
@@ -63,6 +65,21 @@ def refuse_unusable(point: Point, study: Study, base: Path, *, classes: int | No
             f"{cache}: {there} is {why}{place.of('data.cache')}",
             'Name another folder under [data]: cache = "PATH".',
         )
+
+
+def known_classes(point: Point, kind: Kind | None, base: Path) -> int | None:
+    """Return the number of classes of a point that has class weights, if its source tells it unread, or None.
+
+    Raises:
+        UserError: The source is missing, or does not suit the task.
+    """
+    if not isinstance(point.train.class_weights, tuple):
+        return None
+    planned = find_set(point.data, task_kind=kind, base=base)
+    prepared = planned.prepared()
+    if prepared is not None:
+        return prepared.classes
+    return getattr(planned.source, "known_classes", None)
 
 
 def fetch_weights(point: Point, prepared: str, listener: Listener, *, again: bool = False) -> None:

@@ -12,6 +12,8 @@ from scalestudy.config.catalog import TASKS, is_application, task_defaults
 from scalestudy.config.objectives import metric_key, metric_term
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
 from scalestudy.data.samples import Column
+from scalestudy.tasks.ignored import refuse_ignored_callbacks, refuse_ignored_names, refuse_own_steps
+from scalestudy.tasks.row_metrics import with_rows
 from scalestudy.tasks.task import DataInfo, Task, is_module, symbolic_outputs
 from scalestudy.tasks.task_file import import_file
 from scalestudy.tasks.task_loss import of_data_alone, refuse_unknown_loss, required, resolve_loss
@@ -79,6 +81,7 @@ def refuse_incomplete(module: ModuleType, train: ResolvedTrain) -> None:
     """
     file = str(module.__file__)
     _asks_for_train(module, train)
+    refuse_ignored_names(module)
     if train.loss is None:
         refuse_unknown_loss(_needed(module, "loss"), file)
     if train.metrics is None:
@@ -109,13 +112,16 @@ def task_of(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> Task:
         metrics, senses = metrics_of(
             {metric_key(term): make_metric(term, data) for term in terms}, {}, "train.metrics"
         )
+    metrics = with_rows(metrics, _outputs_of(model, data), data.ignore)
     callbacks = getattr(module, "callbacks", [])
+    callbacks = list(callbacks() if inspect.isfunction(callbacks) else callbacks)
+    refuse_ignored_callbacks(callbacks, file)
     return Task(
         model,
         loss,
         metrics,
         senses,
-        list(callbacks() if inspect.isfunction(callbacks) else callbacks),
+        callbacks,
         definitions_of(module),
         _pretrained(module, model, train),
         data.class_names,
@@ -181,8 +187,7 @@ def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
     """Refuse a model without one output of class probabilities, as losses and metrics by name require."""
     units = [data.classes] + ([1] if data.classes == 2 else [])
     axes = 4 if data.kind == "masks" else 2
-    inputs = data.inputs or Column(data.input_shape, "float32", 0.0, 1.0)
-    shapes = [tuple(output.shape) for output in keras.tree.flatten(symbolic_outputs(model, inputs))]
+    shapes = [tuple(output.shape) for output in keras.tree.flatten(_outputs_of(model, data))]
     if len(shapes) != 1 or len(shapes[0]) != axes or shapes[0][-1] not in units:
         raise UserError(
             f"a model with one output of {' or '.join(map(str, units))} probabilities for each "
@@ -190,6 +195,10 @@ def _refuse_other_outputs(model: keras.Model, data: DataInfo) -> None:
             f"outputs of shape {', '.join(map(str, shapes))}",
             "Remove loss and metrics from [train], and define them in the task file.",
         )
+
+
+def _outputs_of(model: Any, data: DataInfo) -> Any:
+    return symbolic_outputs(model, data.inputs or Column(data.input_shape, "float32", 0.0, 1.0))
 
 
 def _needed(module: ModuleType, name: str) -> Any:
@@ -243,6 +252,7 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
     asks, model = _asks_for_train(module, train), module.model
     if inspect.isfunction(model):
         model = model(data, train) if asks else model(data)
+    refuse_own_steps(model, module)
     if is_module(model):
         from scalestudy.tasks.module import ModuleModel
 

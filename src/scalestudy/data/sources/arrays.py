@@ -215,6 +215,7 @@ class Digits:
     kind: Kind = "classes"
     label = identity = "digits"
     fingerprint = digest("digits", 1)
+    known_classes = 10
 
     def __init__(self, argument: str | None, data: DataSettings) -> None:
         if argument is not None:

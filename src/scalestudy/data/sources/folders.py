@@ -109,6 +109,8 @@ class ImageFolder:
         self._colours = Colours(data.colours) if data.colours and self.kind == "masks" else None
         if any(isinstance(sample.target, ObjectMasks) for sample in listing.samples):
             refuse_unused(data, ("colours",), "a mask for each object")
+        names = self._colours.names if self._colours else listing.classes
+        self.known_classes = len(names) or None
         self._index = {name: index for index, name in enumerate(listing.classes)}
         self.fingerprint = files_digest(root, listing.files())
 

@@ -50,6 +50,7 @@ class Indents:
                 f"{self._size[0]} x {self._size[1]}",
                 "Choose a larger `image_size` under [data].",
             )
+        self.known_classes = len(self.class_names())
         self.identity = f"indents:{self._count}"
         self.fingerprint = digest("indents", _VERSION, self._count, self._size, data.seed)
 

@@ -87,7 +87,7 @@ OnProgress = Callable[[int, int], None]
 class Source(Protocol):
     """A source of samples. `label` is for display, `identity` and `fingerprint` are for the cache.
 
-    It may also have `findings()`.
+    It may also have `findings()`, and `known_classes`, the number of classes if it is known unread.
     """
 
     kind: Kind

@@ -1,0 +1,77 @@
+"""Keras's metrics of rows [B, units] that create their variables on first use, for targets of any form."""
+
+from typing import Any
+
+import keras
+
+OF_ROWS = (keras.metrics.FBetaScore, keras.metrics.R2Score)
+"""Their classes; `F1Score` is a subclass of the first."""
+
+
+class RowMetric(keras.Metric):
+    """Calls a metric of rows with targets and outputs of two axes.
+
+    Class indices become rows of 0 and 1, and each pixel of a mask is a row. A metric with a value for each
+    class (`average=None`) counts as their mean, and has `parts`.
+
+    Args:
+        metric: The metric.
+        units: Number of values in a row of the outputs.
+        ignore: Label of pixels that do not count, or None.
+    """
+
+    def __init__(self, metric: keras.Metric, units: int, ignore: int | None) -> None:
+        super().__init__(name=metric.name, dtype=metric.dtype)
+        self.metric, self._units, self._ignore = metric, units, ignore
+        # Workers add up variables, which must exist before the first step.
+        row = keras.ops.zeros((1, units), metric.dtype)
+        metric.update_state(row, row)
+        metric.reset_state()
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add a batch; `sample_weight` is ignored."""
+        ops = keras.ops
+        outputs = ops.reshape(y_pred, (-1, self._units))
+        values = 1
+        for length in y_true.shape[1:]:
+            values *= length
+        outputs_of_sample = 1
+        for length in y_pred.shape[1:]:
+            outputs_of_sample *= length
+        if values == outputs_of_sample:
+            self.metric.update_state(ops.reshape(y_true, (-1, self._units)), outputs)
+            return
+        labels = ops.reshape(y_true, (-1,))
+        rows = ops.one_hot(ops.cast(labels, "int32"), self._units, dtype=self.dtype)
+        if self._ignore is not None:
+            # A row of zeros is of no class, in targets and outputs: it counts in nothing.
+            counts = ops.cast(ops.expand_dims(labels != self._ignore, 1), outputs.dtype)
+            outputs = outputs * counts
+        self.metric.update_state(rows, outputs)
+
+    def result(self) -> Any:
+        """Return the metric, or the mean over its classes."""
+        return keras.ops.mean(self.metric.result())
+
+    def parts(self) -> dict[int, float]:
+        """Return the value of each class; empty for a metric of one value."""
+        values = keras.ops.convert_to_numpy(self.metric.result())
+        if values.ndim == 0:
+            return {}
+        return dict(enumerate(values.tolist()))
+
+    def reset_state(self) -> None:
+        """Set all sums to 0."""
+        self.metric.reset_state()
+
+
+def with_rows(metrics: dict[str, keras.Metric], outputs: Any, ignore: int | None) -> dict[str, keras.Metric]:
+    """Return metrics with those of rows wrapped, for the symbolic outputs of a model with a single output."""
+    flat = keras.tree.flatten(outputs)
+    if len(flat) != 1 or not flat[0].shape[1:]:
+        return metrics
+    units = flat[0].shape[-1]
+    fitted = {}
+    for name, metric in metrics.items():
+        fitted[name] = RowMetric(metric, units, ignore) if isinstance(metric, OF_ROWS) else metric
+    return fitted
