@@ -280,3 +280,15 @@ def test_classes_of_splits_agree_in_either_form_of_unicode(published, listed):
         {f"train/{forms[0]}/1.png": PHOTO, "train/x1/2.png": PHOTO, f"val/{forms[1]}/3.png": PHOTO}
     )
     assert listed(root).classes == ["x1", "Öl"]
+
+
+def test_a_few_other_names_among_numbers_leave_classes_classes(published, listed):
+    files = {f"{name}/{number}.jpg": PHOTO for name in ("a", "b") for number in range(6)}
+    files |= {f"a/{number}.jpg": PHOTO for number in range(6, 20)} | {"a/copy.jpg": PHOTO, "b/thumb.jpg": PHOTO}
+    assert listed(published(files)).classes == ["a", "b"]
+
+
+def test_few_masks_for_many_images_are_refused_and_no_classes(published, refused):
+    files = {f"Bilder/{number}.png": PHOTO for number in range(8)}
+    error = refused(published(files | {f"Masken/{number}.png": MASK for number in range(2)}))
+    assert "6 images without a mask" in error.received

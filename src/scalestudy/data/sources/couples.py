@@ -29,7 +29,7 @@ from scalestudy.util.errors import UserError
 _MOST_FOLDERS = 8
 """Maximum number of folders side by side that are compared; more are classes."""
 _MOST = 0.5
-"""Share of the files of the smaller folder that must find a partner."""
+"""Share of the files of the larger folder that must find a partner."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,8 @@ def _couple(depth: int, one: PairedFolder, other: PairedFolder) -> Couple | None
     None if they do not pair, or only as the files of any two classes may.
     """
     pairs = matched(one.files, other.files)
-    smaller = min(len(one.files), len(other.files))
-    if not pairs or len(pairs) < _MOST * smaller:
+    larger = max(len(one.files), len(other.files))
+    if not pairs or len(pairs) < _MOST * larger:
         return None
     seen = _look_at(pairs)
     if seen.sizes_differ:
@@ -154,7 +154,7 @@ def _couple(depth: int, one: PairedFolder, other: PairedFolder) -> Couple | None
     if one.named_masks and not other.named_masks:
         images, masks = other, one
     name_tells = masks.named_masks and not images.named_masks
-    equal_by_chance = not _tell_more_than_numbers(one.files, other.files)
+    equal_by_chance = not _tell_more_than_numbers(pairs)
     why = ""
     if seen.one_few != seen.other_few:
         few, many = (one, other) if seen.one_few else (other, one)
@@ -190,13 +190,15 @@ def _look_at(pairs: list[tuple[Located, Located]]) -> _Seen:
     return _Seen(differ, one_few, other_few)
 
 
-def _tell_more_than_numbers(one: list[Located], other: list[Located]) -> bool:
+def _tell_more_than_numbers(pairs: list[tuple[Located, Located]]) -> bool:
     """Whether equal names are no chance: not `1`, `2`, `3`, which the files of any two classes may have."""
-    for located in (*one, *other):
-        _, role = strip_suffix(located.file.stem)
-        if role == "mask":
-            return True
-    naming = best_naming(one, other)
+    for pair in pairs:
+        for located in pair:
+            _, role = strip_suffix(located.file.stem)
+            if role == "mask":
+                return True
+    one = [located for located, _ in pairs]
+    naming = best_naming(one, [partner for _, partner in pairs])
     names_of: dict[tuple[str, str], list[str]] = defaultdict(list)
     for located in one:
         place = located.split, located.folder
