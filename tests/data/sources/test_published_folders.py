@@ -284,7 +284,7 @@ def test_classes_of_splits_agree_in_either_form_of_unicode(published, listed):
 
 def test_a_few_other_names_among_numbers_leave_classes_classes(published, listed):
     files = {f"{name}/{number}.jpg": PHOTO for name in ("a", "b") for number in range(6)}
-    files |= {f"a/{number}.jpg": PHOTO for number in range(6, 20)} | {"a/copy.jpg": PHOTO, "b/thumb.jpg": PHOTO}
+    files |= {f"a/{name}.jpg": PHOTO for name in (*range(6, 20), "copy", "thumb")}
     assert listed(published(files)).classes == ["a", "b"]
 
 

@@ -30,7 +30,7 @@ def list_classes(tree: Tree) -> tuple[list[ListedSample], str]:
     Raises:
         UserError: If each of several folders holds folders of the same names, of which either can be classes.
     """
-    parts_of = {file: tree.relative(file).parts[:-1] for file in tree.images}
+    parts_of = tree.folders
     skipped = _wrappers([parts for parts in parts_of.values() if parts])
     inner_of = {file: parts[skipped:] for file, parts in parts_of.items()}
     divided = any(_split(parts) and _without_splits(parts) for parts in inner_of.values())

@@ -107,7 +107,7 @@ def _folder_of(tree: Tree, side: PairedFolder) -> str:
 
 def _couples(tree: Tree) -> Iterator[Couple]:
     """Yield the folders at each depth that pair. Folders of splits are no couple."""
-    depths = [len(tree.relative(file).parts) - 1 for file in tree.images]
+    depths = map(len, tree.folders.values())
     for depth in range(max(depths, default=0)):
         sides = _sides_at(tree, depth)
         if len(sides) > _MOST_FOLDERS:
@@ -121,8 +121,7 @@ def _couples(tree: Tree) -> Iterator[Couple]:
 def _sides_at(tree: Tree, depth: int) -> list[PairedFolder]:
     """Return the files by the name of their folder at this depth, but for folders of splits."""
     of_name: dict[str, list[Located]] = defaultdict(list)
-    for file in tree.images:
-        folders = tree.relative(file).parts[:-1]
+    for file, folders in tree.folders.items():
         if len(folders) <= depth or split_in(folders[depth]):
             continue
         split = ""

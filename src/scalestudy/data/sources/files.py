@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from scalestudy.data.images.masks import ObjectMasks
@@ -215,6 +215,12 @@ class Tree:
                 if not is_system_name(name):
                     (images if readable else others).append(Path(path))
         return cls(root, tuple(sorted(images)), tuple(sorted(others)))
+
+    @cached_property
+    def folders(self) -> dict[Path, tuple[str, ...]]:
+        """Names of the folders between the root and each image."""
+        start = len(self.root.parts)
+        return {file: file.parts[start:-1] for file in self.images}
 
     def relative(self, file: Path) -> Path:
         """Return a path relative to the folder."""

@@ -1,7 +1,7 @@
 """Pair images and masks by the names of their files: names first, numbers only where names do not decide."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,11 +101,22 @@ def match_masks(
 
 def best_naming(images: Sequence[Located], masks: Sequence[Located]) -> Naming:
     """Return the way of comparing names by which most images find a mask, the first of equals."""
-    namings = (BY_NAME, BY_WORDS, _without_common_ends(images, masks))
-    counts = [len(matched_keys(images, masks, naming)) for naming in namings]
-    if any(counts):
-        return namings[counts.index(max(counts))]
+    best, most = BY_NAME, 0
+    for naming in _namings(images, masks):
+        count = len(matched_keys(images, masks, naming))
+        if count > most:
+            best, most = naming, count
+        if most == min(len(images), len(masks)):
+            break  # no other can find more
+    if most:
+        return best
     return BY_NUMBERS if _differ_in_numbers(images) and _differ_in_numbers(masks) else BY_NAME
+
+
+def _namings(images: Sequence[Located], masks: Sequence[Located]) -> Iterator[Naming]:
+    yield BY_NAME
+    yield BY_WORDS
+    yield _without_common_ends(images, masks)
 
 
 def matched_keys(images: Sequence[Located], masks: Sequence[Located], naming: Naming) -> set[Key]:

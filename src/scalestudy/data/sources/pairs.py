@@ -80,7 +80,7 @@ def find_pairs(tree: Tree) -> Pairs | None:
     mask_folders = set()
     for file in tree.images:
         what, split, branch, rest = None, "", "", []
-        for name in tree.relative(file).parts[:-1]:
+        for name in tree.folders[file]:
             inner_what, inner_split = role(name)
             inner_what = inner_what or paired_names.get(name)
             what, split = inner_what or what, inner_split or split
@@ -104,7 +104,7 @@ def _names_with_counterparts(tree: Tree) -> dict[str, str]:
 
     `images_collective` counts as images only beside `masks_collective`.
     """
-    folders = {name for file in tree.images for name in tree.relative(file).parts[:-1]}
+    folders = {name for parts in tree.folders.values() for name in parts}
     of_rest: dict[frozenset[str], dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name in folders:
         what, rest = hint_of(name)
