@@ -12,6 +12,7 @@ with the option --new-pythons.
 
 import contextlib
 import ctypes
+import functools
 import inspect
 import os
 import re
@@ -19,7 +20,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -29,6 +30,7 @@ from paths import SOURCE, SUPPORT
 from python_start import LENGTH, PythonStart, send
 
 MODULES = (
+    "ipykernel_launcher",
     "scalestudy",
     "scalestudy.worker",
     "scalestudy.engines.tensorflow.tensorflow_trial",
@@ -65,6 +67,8 @@ READ_AT_IMPORT = re.compile(
 )
 """Variables that are read when Python or a framework is imported. OMP_NUM_THREADS is applied again in a fork,
 and TF_CPP_MIN_LOG_LEVEL only selects messages."""
+NAMED = ("ZMQbg", "jemalloc", "polars", "tokio")
+"""Names of threads by which a notebook's kernel talks, and reads tables."""
 SECRET = re.compile(r"token|secret|key|password|license", re.IGNORECASE)
 """Names of variables that no framework reads."""
 ADOPT_ORPHANS = 36
@@ -166,17 +170,29 @@ def _may_fork(start: PythonStart, engine: str) -> bool:
 
 
 def _brings_modules(start: PythonStart) -> bool:
-    """Whether PYTHONPATH has modules that may hide some of those that are imported."""
+    """Whether PYTHONPATH has modules that hide some of those that may be imported already."""
     brought = start.environment.get("PYTHONPATH", "").split(os.pathsep)
     folders = {Path(start.folder, entry).resolve() for entry in brought if entry} - {SOURCE, SUPPORT}
-    return any(next(folder.glob(form), None) for folder in folders for form in ("*.py", "*/__init__.py"))
+    names = {
+        file.name.partition(".")[0] for folder in folders if folder.is_dir() for file in folder.iterdir()
+    }
+    return not names.isdisjoint(_installed_modules())
+
+
+@functools.cache
+def _installed_modules() -> set[str]:
+    return {"scalestudy", *sys.stdlib_module_names} | _modules_in(map(Path, installed()))
+
+
+def _modules_in(folders: Iterable[Path]) -> set[str]:
+    """Names of what these folders hold, without their endings."""
+    return {file.name.partition(".")[0] for folder in folders if folder.is_dir() for file in folder.iterdir()}
 
 
 def _fork_here(start: PythonStart, streams: Sequence[int]) -> int | None:
     """Fork this process, if it has the engine and no threads of a framework: those start when it computes."""
-    native = len(os.listdir("/proc/self/task")) - threading.active_count()
     engine = engine_of(start)
-    if native > 0 or engine not in ("", _State.engine) or not _may_fork(start, engine):
+    if _computes() or engine not in ("", _State.engine) or not _may_fork(start, engine):
         return None
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -185,6 +201,17 @@ def _fork_here(start: PythonStart, streams: Sequence[int]) -> int | None:
     if child == 0:
         become(start, streams, installed())
     return child
+
+
+def _computes() -> bool:
+    """Whether a framework has started threads here, which a fork would lose.
+
+    Those of TensorFlow are named. Those of OpenMP are not: where PyTorch is imported, no others may exist.
+    """
+    names = [file.read_text() for file in Path("/proc/self/task").glob("*/comm")]
+    if _State.engine == "torch":
+        return sum(not name.startswith(NAMED) for name in names) > threading.active_count()
+    return any(name.startswith("tf_") for name in names)
 
 
 def _fork_elsewhere(start: PythonStart, streams: Sequence[int]) -> int | None:
