@@ -9,7 +9,7 @@
 #   HOROVOD=0         leave Horovod out
 set -euo pipefail
 venv=$(realpath -sm "${VENV:-"$(dirname "$0")/../.venv"}")
-cd "$(dirname "$0")/.."
+cd -P "$(dirname "$0")/.."
 say() { echo "setup: $*" >&2; }
 
 device=${DEVICE:-$(environments/device.sh)}
@@ -66,13 +66,27 @@ need() { # command package...
   return 1
 }
 
-if ! [ -x "$venv/bin/python" ]; then
+# An environment works only where it was made, because its programs name their Python by its full path.
+place=$venv/.place
+recorded() { sed -n "s/^$1=//p" "$place" 2>/dev/null || true; } # environment, project or tensorflow
+made=$(recorded environment)
+[ -n "$made" ] || made=$(sed -n 's/^command = .* //p' "$venv/pyvenv.cfg" 2>/dev/null || true)
+clear=()
+if [ -n "$made" ] && [ "$(realpath -m "$made")" != "$(realpath -m "$venv")" ]; then
+  if [ -n "${VENV:-}" ]; then
+    say "expected an environment that was made at $venv; received one from $made, whose programs do not start here. Remove it, or name another folder: VENV=FOLDER"
+    exit 1
+  fi
+  say "the environment was made at $made and does not work here: making it anew"
+  clear=(--clear)
+fi
+if ! [ -x "$venv/bin/python" ] || [ ${#clear[@]} != 0 ]; then
   python=$(find_python)
   need "$python -m ensurepip --version" python3-venv || {
     say "expected Python's venv module; received none. Install it (Debian: python3-venv)."
     exit 1
   }
-  "$python" -m venv "$venv"
+  "$python" -m venv "${clear[@]}" "$venv"
 fi
 # The stamp skips the installation if the lock file is unchanged.
 stamp=$venv/.installed-$(cat "$lock" pyproject.toml | sha256sum | cut -c1-16)
@@ -96,24 +110,44 @@ if { [ "$torch" != 0 ] || [ "$device" = torch-cpu ]; } && [ -z "$alone" ] && ! [
 fi
 # The version comes from the commit, so the package is installed again after a new commit.
 commit=$(git describe --tags --always 2>/dev/null || echo none)
-if [ "$(cat "$venv/.commit" 2>/dev/null)" != "$commit" ]; then
+if [ "$(cat "$venv/.commit" 2>/dev/null)" != "$commit" ] || [ "$(recorded project)" != "$PWD" ]; then
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
   echo "$commit" >"$venv/.commit"
 fi
 
 case $device in torch-*) HOROVOD=0 ;; esac
-if [ "${HOROVOD:-1}" = 1 ] && ! "$venv/bin/python" -c 'from scalestudy.engines.tensorflow.installation import library_file; raise SystemExit(not library_file())'; then
+tensorflow=$("$venv/bin/python" -c 'from importlib import metadata as m; print(next((d.version for d in m.distributions() if d.name in ("tensorflow", "tensorflow-cpu", "tensorflow_cpu")), ""))')
+same_tensorflow() { [ -z "$(recorded tensorflow)" ] || [ "$(recorded tensorflow)" = "$tensorflow" ]; }
+horovod_loads() { said=$(env -u PYTHONPATH TF_CPP_MIN_LOG_LEVEL=3 "$venv/bin/python" environments/horovod/loads.py 2>&1); }
+without=
+if [ "${HOROVOD:-1}" = 1 ] && ! { same_tensorflow && horovod_loads; }; then
   missing=()
   need 'command -v g++' g++ || missing+=("a C++ compiler (g++)")
   need 'command -v cmake' cmake || missing+=("cmake")
   if [ ${#missing[@]} = 0 ]; then
     [ "$device" = cpu ] || export HOROVOD_GPU_OPERATIONS=${HOROVOD_GPU_OPERATIONS-NCCL}
     environments/build-horovod.sh "$venv" || say "Horovod could not be built; everything else works. The log above says why."
+    horovod_loads || {
+      say "${said##*$'\n'}"
+      without=" (without Horovod)"
+    }
   else
+    without=" (without Horovod)"
     say "Horovod is left out: missing ${missing[*]}. Everything else works; after installing them: environments/build-horovod.sh $venv"
   fi
 fi
-say "ready: $venv/bin/scalestudy"
+# Last, so that what is called ready was started.
+said=$(env -u PYTHONPATH "$venv/bin/scalestudy" --version 2>&1) || {
+  say "expected $venv/bin/scalestudy to start; received: ${said##*$'\n'} Remove $venv, and run this again."
+  exit 1
+}
+source=$(cd / && env -u PYTHONPATH "$venv/bin/python" -c 'import os, scalestudy; print(os.path.realpath(scalestudy.__file__))')
+if [ "$source" != "$PWD/src/scalestudy/__init__.py" ]; then
+  say "expected $venv to run the source in $PWD; received $source. Remove $venv, and run this again."
+  exit 1
+fi
+printf '%s\n' "environment=$(realpath -m "$venv")" "project=$PWD" "tensorflow=$tensorflow" >"$place"
+say "ready$without: $venv/bin/scalestudy"
 if [ "$torch" != 0 ] && [ "$alone" = torch ]; then
   TORCH=0 DEVICE=torch-gpu VENV=$venv-torch environments/setup.sh
   say "a study over both engines names it: environments = { torch = \"$venv-torch\" } under [launch]"

@@ -117,7 +117,7 @@ def test_on_gpus_both_engines_get_an_environment_each_by_one_command(tmp_path):
     for name in ("both", "both-torch"):
         programs = tmp_path / name / "bin"
         programs.mkdir(parents=True)
-        write_program(programs / "python", f'echo "$@" >>"{tmp_path / name}/asked"')
+        write_program(programs / "python", f'echo "$@" >>"{tmp_path / name}/asked"\n{OWN_SOURCE}')
         write_program(programs / "scalestudy", "")
     path = f"{tools}:{os.environ['PATH']}"
     variables = {"DEVICE": "gpu", "TORCH": "1", "HOROVOD": "0", "PATH": path}
@@ -127,6 +127,132 @@ def test_on_gpus_both_engines_get_an_environment_each_by_one_command(tmp_path):
         locks = re.findall(r"-r requirements/(\S+).txt", (tmp_path / name / "asked").read_text())
         assert locks == [lock]
     assert f'torch = "{tmp_path / "both-torch"}"' in done.stderr
+
+
+OWN_SOURCE = f'case "$*" in *"import os, scalestudy"*) echo "{ROOT}/src/scalestudy/__init__.py" ;; esac'
+"""What a stand-in for the environment's Python answers about where the source is."""
+
+PYTHON = """
+here=$(dirname "$0")
+case "$*" in
+  "-m venv "*)
+    for folder; do :; done
+    [ "$3" != --clear ] || rm -rf "$folder"
+    mkdir -p "$folder/bin" "$folder/lib"
+    cp "$0" "$folder/bin/python"
+    echo "command = $0 $*" >"$folder/pyvenv.cfg"
+    printf '#!%s\\necho 1.0\\n' "$folder/bin/python" >"$folder/bin/scalestudy"
+    chmod +x "$folder/bin/scalestudy" ;;
+  *"--editable ."*) pwd -P >"$here/source" ;;
+  *"import os, scalestudy"*) echo "$(cat "$here/source")/src/scalestudy/__init__.py" ;;
+  *metadata*) cat "$here/../../tensorflow" ;;
+  *loads.py*) [ -e "$here/../../loads" ] || { echo "expected Horovod's library to load"; exit 1; } ;;
+  */bin/scalestudy*) echo 1.0 ;;
+esac
+"""
+"""A stand-in for Python: it makes an environment of itself, and its packages are files beside the project."""
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """A clone of the project, whose set-up installs nothing but stand-ins."""
+    folder = tmp_path / "clone"
+    for name in ("environments", "requirements"):
+        shutil.copytree(ROOT / name, folder / name)
+    (folder / "pyproject.toml").touch()
+    write_program(folder / "environments" / "build-horovod.sh", 'echo built >>built; touch "$1/../loads"')
+    write_program(tmp_path / "python", PYTHON)
+    (folder / "tensorflow").write_text("2.21.0")
+    return folder
+
+
+def set_up(folder, **variables):
+    python = {"PYTHON": str(folder.parent / "python"), "DEVICE": "cpu", "VENV": "", "HOROVOD": "1"}
+    return subprocess.run(
+        [folder / "environments" / "setup.sh"],
+        env=os.environ | python | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def starts(folder) -> bool:
+    program = folder / ".venv" / "bin" / "scalestudy"
+    interpreter = Path(program.read_text().partition("\n")[0].removeprefix("#!"))
+    return interpreter == folder / ".venv" / "bin" / "python" and interpreter.exists()
+
+
+def test_set_up_records_project_environment_and_tensorflow(clone):
+    done = set_up(clone)
+    assert done.returncode == 0, done.stderr
+    assert (clone / ".venv" / ".place").read_text().splitlines() == [
+        f"environment={clone / '.venv'}",
+        f"project={clone}",
+        "tensorflow=2.21.0",
+    ]
+    assert starts(clone)
+    again = set_up(clone)
+    assert again.stderr.splitlines() == [f"setup: ready: {clone / '.venv'}/bin/scalestudy"]
+
+
+@pytest.mark.parametrize("move", [shutil.move, shutil.copytree], ids=["moved", "copied"])
+def test_a_clone_elsewhere_gets_an_environment_and_a_source_of_its_own(clone, move):
+    set_up(clone)
+    other = clone.parent / "other"
+    move(clone, other)
+    done = set_up(other)
+    assert done.returncode == 0, done.stderr
+    assert f"was made at {clone / '.venv'}" in done.stderr
+    assert starts(other)
+    assert (other / ".venv" / "bin" / "source").read_text().strip() == str(other)
+
+
+def test_an_environment_of_the_user_that_was_moved_is_refused_and_kept(clone, tmp_path):
+    venv = tmp_path / "mine"
+    set_up(clone, VENV=str(venv))
+    shutil.move(venv, tmp_path / "theirs")
+    done = set_up(clone, VENV=str(tmp_path / "theirs"))
+    assert done.returncode == 1
+    assert f"received one from {venv}" in done.stderr
+    assert (tmp_path / "theirs" / "bin" / "python").exists()
+
+
+def test_two_clones_of_one_environment_run_each_its_own_source(clone, tmp_path):
+    venv, other = tmp_path / "venv", tmp_path / "other"
+    shutil.copytree(clone, other)
+    shutil.copy(clone / "tensorflow", tmp_path)
+    for folder in (clone, other, clone):
+        done = set_up(folder, VENV=str(venv), HOROVOD="0")
+        assert done.returncode == 0, done.stderr
+        assert (venv / "bin" / "source").read_text().strip() == str(folder)
+
+
+def test_a_horovod_that_does_not_load_or_is_of_another_tensorflow_is_built_anew(clone):
+    set_up(clone)
+    (clone / "loads").unlink()
+    assert "ready:" in set_up(clone).stderr
+    (clone / "tensorflow").write_text("2.22.0")
+    set_up(clone)
+    assert (clone / "built").read_text().split() == ["built"] * 3
+
+
+def test_a_horovod_that_cannot_be_loaded_is_told_and_is_not_called_ready(clone):
+    write_program(clone / "environments" / "build-horovod.sh", "exit 1")
+    done = set_up(clone)
+    assert done.returncode == 0, done.stderr
+    assert "expected Horovod's library to load" in done.stderr
+    assert "ready (without Horovod): " in done.stderr
+    assert "without" not in set_up(clone, HOROVOD="0").stderr
+
+
+def test_a_program_that_does_not_start_is_never_ready(clone):
+    set_up(clone)
+    (clone / ".venv" / "bin" / "scalestudy").write_text("#!/nowhere/python\n")
+    done = set_up(clone)
+    assert done.returncode == 1
+    assert "scalestudy to start" in done.stderr and "ready" not in done.stderr
 
 
 def write_program(path: Path, line: str) -> None:
