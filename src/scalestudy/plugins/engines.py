@@ -101,6 +101,7 @@ class StrategyLibrary(NamedTuple):
     Attributes:
         name: Name of its package.
         label: Name for people.
+        module: Module whose import loads it, with the framework.
         versions: PEP 440 specifier of the tested versions.
         mend: How to build it.
         mend_sums: How to build it with any support for sums (Gloo or MPI).
@@ -109,6 +110,7 @@ class StrategyLibrary(NamedTuple):
 
     name: str
     label: str
+    module: str
     versions: str
     mend: str
     mend_sums: str

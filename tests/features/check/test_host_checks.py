@@ -13,7 +13,9 @@ from scalestudy.features.check.host_checks import (
     judge_builds,
     judge_versions,
     read_versions,
+    refuse_unloadable,
 )
+from scalestudy.plugins.engines import StrategyLibrary
 
 
 def folder(path):
@@ -230,3 +232,25 @@ def test_of_a_study_those_are_tried_that_its_runs_use(needs, gpus, source, expec
 )
 def test_of_a_log_the_line_that_says_why_is_quoted(tail, why):
     assert cause(tail) == why
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("", None),
+        (
+            "raise ImportError('first\\nundefined symbol: _ZN10tensorflow')",
+            "undefined symbol: _ZN10tensorflow",
+        ),
+        ("import os; os._exit(3)", "exit code 3"),
+    ],
+)
+def test_a_library_that_is_there_but_does_not_load_is_told(tmp_path, monkeypatch, source, seen):
+    (tmp_path / "brought_library.py").write_text(source)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    library = StrategyLibrary("brought", "Brought", "brought_library", "==1", "Build it.", "", "")
+    refused = refuse_unloadable(library)
+    assert (refused is None) == (seen is None)
+    if refused:
+        assert seen in refused.received
+        assert refused.action == "Build it."

@@ -204,6 +204,7 @@ class TensorFlowTraits(EngineTraits):
         StrategyLibrary(
             "horovod",
             "Horovod",
+            "horovod.tensorflow",
             "==0.28.*",
             "Build it against this TensorFlow (environments/build-horovod.sh).",
             "Build it with HOROVOD_WITH_GLOO=1.",

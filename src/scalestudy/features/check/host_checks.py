@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -259,6 +260,28 @@ def cause(tail: Sequence[str]) -> str:
     return ([line for line in lines if _CAUSE.match(line)] or lines or ["no output"])[-1][:LONGEST]
 
 
+IMPORT_WITHIN = 300
+"""Seconds for the import of a framework from a slow file system."""
+
+
+def refuse_unloadable(library: StrategyLibrary) -> UserError | None:
+    """Load a library in a process of its own; return why it cannot be used, None if it can.
+
+    A library that is there may be built for another version of the framework.
+    """
+    command = [sys.executable, "-P", "-c", f"import {library.module}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=IMPORT_WITHIN)
+    except subprocess.TimeoutExpired:
+        seen = f"it took more than {IMPORT_WITHIN} s"
+    else:
+        if done.returncode == 0:
+            return None
+        lines = done.stderr.strip().splitlines()
+        seen = lines[-1] if lines else f"exit code {done.returncode}"
+    return UserError(f"{library.label} to load", f"{library.label} does not load: {seen}", library.mend)
+
+
 def strategy_records() -> list[dict[str, Any]]:
     """Return each strategy in display order, with what moves its gradients, and what is missing here for it.
 
@@ -267,7 +290,11 @@ def strategy_records() -> list[dict[str, Any]]:
     """
     records = []
     for row in REGISTRY.items():
-        missing = engine_traits(row.engine).missing_software([row.library] if row.library else [])
+        engine = engine_traits(row.engine)
+        missing = engine.missing_software([row.library] if row.library else [])
+        library = next((library for library in engine.libraries if library.name == row.library), None)
+        if library is not None and missing is None:
+            missing = refuse_unloadable(library)
         records.append(
             {
                 "strategy": row.name,
