@@ -52,7 +52,8 @@ def test_the_version_is_printed(call) -> None:
         (["check", "-n", "x"], "-n", "--help"),
         (["run", "a.toml", "b.toml"], "b.toml", "--help"),
         (["compare"], "REFERENCE", "--help"),
-        (["model", "export", "--format", "onnx"], "--format", "Other commands have it"),
+        (["model", "export", "--format", "onnx"], "--format", "was removed: the ending of --out tells"),
+        (["run", "--live"], "--live", "Other commands have it"),
     ],
 )
 def test_a_wrong_command_line_has_the_three_parts_of_an_error(call, arguments, received, meant) -> None:

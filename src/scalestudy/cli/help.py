@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from scalestudy.cli.printing import command_words
 from scalestudy.util.errors import UserError
 
 # \b keeps the line breaks.
@@ -123,9 +124,13 @@ class CommandGroup(TyperGroup):
         """The command that the first argument names."""
         word = args[0]
         if word not in self.commands and not word.startswith("-"):
+            from scalestudy.config.removed import what_instead
+
             near = difflib.get_close_matches(word, self.commands, 1)
             see = f"See {ctx.command_path} --help"
             action = f"Did you mean {near[0]}? {see}" if near else see
+            command = f"{command_words(ctx)} {word}".strip()
+            action = what_instead("commands", command) or action
             raise UserError(f"a command of `{ctx.command_path}`", word, action)
         return super().resolve_command(ctx, args)
 

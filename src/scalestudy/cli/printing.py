@@ -110,6 +110,8 @@ def usage_error(error: Exception) -> UserError | None:
 
     from typer import BadParameter
 
+    from scalestudy.config.removed import what_instead
+
     if not isinstance(error, BadParameter.__bases__):  # UsageError, which typer does not export
         return None
     wrong: Any = error
@@ -127,7 +129,17 @@ def usage_error(error: Exception) -> UserError | None:
     action = f"Did you mean {near[0]}? {see}" if near else see
     if option in _options_below(ctx.find_root().command):  # spelt right, but of another command
         action = f"Other commands have it. {see}"
+    action = what_instead("options", f"{command_words(ctx)} {option}") or action
     return UserError(f"an option of `{ctx.command_path}`", option, action)
+
+
+def command_words(ctx: Any) -> str:
+    """The words of a command line without the program: "model export"."""
+    words: list[str] = []
+    while ctx.parent is not None:
+        words.insert(0, ctx.info_name)
+        ctx = ctx.parent
+    return " ".join(words)
 
 
 def _options_below(command: Any) -> set[str]:

@@ -17,6 +17,7 @@ from scalestudy.config.catalog import (
     task_defaults,
 )
 from scalestudy.config.file import FEWER, MOST_POINTS, QualityMargin, Study
+from scalestudy.config.removed import key_instead
 from scalestudy.config.toml_text import KeyLines, read_text, toml_table
 from scalestudy.plugins.engines import DEFAULT, engine_of_imports, engine_traits, find_engines, label_of
 from scalestudy.plugins.strategies import named, of_engine, traits
@@ -239,7 +240,7 @@ class _Parser:
             f"a known key in {inside}",
             f"`{key[: keys.LONGEST]}`",
             at,
-            _meant(key, section, known),
+            key_instead(key) or _meant(key, section, known),
             literal=True,
         )
 

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, fi
 
 from scalestudy.config.feasible import Machine
 from scalestudy.config.keys import UndefinedVariable, expand_range, shown, suggestion
+from scalestudy.config.removed import what_instead
 from scalestudy.config.settings import WITHOUT_SITE, StrictModel
 from scalestudy.config.toml_text import KeyLines, read_text, toml_table
 from scalestudy.launch.environments import is_image
@@ -367,10 +368,11 @@ def _refuse_unknown(table: dict[str, Any], model: type[Any], prefix: str, place:
     for key in table:
         if key not in model.model_fields:
             close = suggestion(key, model.model_fields)
+            action = f"Did you mean `{close}`?" if close else f"Remove it; {_INIT}"
             raise UserError(
                 f"a known key of {'a site profile' if not prefix else '[container]'}",
                 f"`{key}`{place.of(prefix + key)}",
-                f"Did you mean `{close}`?" if close else f"Remove it; {_INIT}",
+                what_instead("site", prefix + key) or action,
             )
 
 

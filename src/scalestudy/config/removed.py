@@ -1,0 +1,39 @@
+"""What keys, options and commands existed once, and what to do instead: removed.toml."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+Kind = Literal["study", "site", "options", "commands"]
+
+
+def what_instead(kind: Kind, name: str) -> str | None:
+    """Return a sentence on what to do instead of a removed name; None for a name that never existed.
+
+    Args:
+        kind: "study" for keys of study files, "site" for those of site profiles, "options" or "commands".
+        name: A dotted key, an option behind its command ("run --order"), or a command.
+    """
+    action = removed().get(kind, {}).get(name)
+    return f"`{name}` was removed: {action}." if action else None
+
+
+def key_instead(key: str) -> str | None:
+    """Return what to do instead of a removed key in a study file, in whatever section it was written.
+
+    Keys of site profiles count, since people write them into study files.
+    """
+    last = key.rpartition(".")[2]
+    for name in removed()["study"]:
+        if name.rpartition(".")[2] == last:
+            return what_instead("study", name)
+    return what_instead("site", last)
+
+
+@cache
+def removed() -> dict[str, dict[str, str]]:
+    """Return the action for each removed name, by kind."""
+    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    tables: dict[str, dict[str, str]] = tomllib.loads(text)
+    return tables
