@@ -119,12 +119,13 @@ sys.stdin.read()
 
 
 def _steal(scene: Scene, draw: random.Random) -> str:
-    """Listen at the ports that the run has reserved but not used yet."""
+    """Listen at the ports that the run has reserved but not used yet, in its network namespace."""
     worker = wait_for(lambda: scene.worker(0), "rank 0")
     environment = Path(f"/proc/{worker.pid}/environ").read_bytes().split(b"\0")
     port = next(int(each[12:]) for each in environment if each.startswith(b"MASTER_PORT="))
+    network = f"--net=/proc/{worker.pid}/ns/net"
     thief = subprocess.Popen(
-        [sys.executable, "-c", _THIEF, str(port), str(port + 1)],
+        ["nsenter", network, sys.executable, "-c", _THIEF, str(port), str(port + 1)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
