@@ -294,7 +294,7 @@ def watched(folder: Path, strategies: list[str], *, connect: bool, keys: str = "
                 except (psutil.Error, OSError):
                     continue
                 if found:
-                    known = listened[Path(words[-1]).parent.name.partition("-")[0]]
+                    known = listened[Path(words[-1]).parent.name.partition("-w")[0]]
                     new = found.keys() - known.keys()
                     reached |= attacked(process.pid, [port for _, port in new]) if connect and new else set()
                     known |= found
