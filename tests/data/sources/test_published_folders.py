@@ -292,3 +292,8 @@ def test_few_masks_for_many_images_are_refused_and_no_classes(published, refused
     files = {f"Bilder/{number}.png": PHOTO for number in range(8)}
     error = refused(published(files | {f"Masken/{number}.png": MASK for number in range(2)}))
     assert "6 images without a mask" in error.received
+
+
+def test_letters_are_classes_although_x_and_y_may_name_images_and_masks(published, listed):
+    root = published({f"{letter}/{letter}{number}.png": PHOTO for letter in "wxyz" for number in range(2)})
+    assert listed(root).classes == ["w", "x", "y", "z"]

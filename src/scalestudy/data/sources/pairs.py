@@ -76,6 +76,8 @@ class Pairs(NamedTuple):
 def find_pairs(tree: Tree) -> Pairs | None:
     """Return images and masks that the names of folders or files tell apart; None if they do not."""
     paired_names = _names_with_counterparts(tree)
+    letters = {name.lower() for parts in tree.folders.values() for name in parts if len(name) == 1}
+    alphabet = bool(letters - {"x", "y"})  # classes of letters, two of which are x and y
     of_role: dict[str | None, list[Located]] = {"image": [], "mask": [], None: []}
     mask_folders = set()
     for file in tree.images:
@@ -83,6 +85,8 @@ def find_pairs(tree: Tree) -> Pairs | None:
         for name in tree.folders[file]:
             inner_what, inner_split = role(name)
             inner_what = inner_what or paired_names.get(name)
+            if alphabet and len(name) == 1:
+                inner_what = None
             what, split = inner_what or what, inner_split or split
             if inner_what:
                 branch = name
