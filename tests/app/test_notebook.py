@@ -90,6 +90,7 @@ def test_importing_the_package_loads_registries_only() -> None:
 
 
 @pytest.mark.engine
+@pytest.mark.filterwarnings("ignore:.*other programs used")  # other tests
 def test_a_study_of_digits_really_runs(study: Path) -> None:
     study.write_text(
         'task = "cnn"\n[data]\nsource = "digits"\n[train]\nepochs = 1\n[sweep]\nworkers = 1\nseed = 0\n'

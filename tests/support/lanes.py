@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
+    # Where no Horovod with MPI is cached, it is built here for minutes, while other processes test.
+    "mpirun": ("engines/tensorflow/test_mpirun.py",),
     # Slurm groups have their own clusters and mostly wait, while other processes compute.
     "slurm: many nodes": (
         "slurm/test_launchers.py",
@@ -43,13 +45,12 @@ GROUPS = {
         "engines/torch/test_torch_modules.py",
         "test_gpu_benchmark.py",
     ),
-    "mpirun": ("engines/tensorflow/test_mpirun.py",),
     "asynchronous": ("test_asynchronous.py",),
     "course": ("test_course.py",),
     "hosts": ("launch/test_virtual_hosts.py",),
     "tutorials": ("docs/test_tutorials.py",),
     "end to end": ("test_end_to_end.py",),
-    "slurm: checks": ("slurm/test_check.py",),
+    "slurm: checks": ("slurm/test_check.py", "slurm/test_waiting.py"),
     "checks": (
         "features/check/*.py",
         "launch/test_local_runs.py",
