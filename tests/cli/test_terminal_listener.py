@@ -9,7 +9,10 @@ from scalestudy.app.run_study import run_study
 from scalestudy.app.survey import Request
 from scalestudy.cli.terminal_listener import Terminal
 from scalestudy.config.parse import load_study
-from scalestudy.launch.launcher import Options
+from scalestudy.launch.launcher import Options, Overview, PointStatus
+from scalestudy.launch.queue.waiting import Waiting
+from scalestudy.store.records import JobRecord
+from scalestudy.store.study_folder import StudyFolder
 
 
 def run_live(study: Path, *, terminal: bool) -> str:
@@ -43,3 +46,14 @@ def test_bars_leave_nothing_in_a_log(capsys):
     with terminal.progress("Fetching weights", unit="bytes") as on_bytes:
         on_bytes(1, None)
     assert capsys.readouterr().err == ""
+
+
+def test_what_a_stuck_job_needs_is_printed_once(folder: StudyFolder) -> None:
+    job = JobRecord(job="7", submitted=1.0, site="here", script="x.sh")
+    waiting = Waiting("needs you", "held", "release {jobs}")
+    overview = Overview([PointStatus(folder.points()[0], "queued", job=job, waiting=waiting)])
+    console = Console(file=StringIO(), width=200)
+    terminal = Terminal(console)
+    with terminal.following(overview):
+        terminal.points_changed(overview)
+    assert console.file.getvalue().count("needs you: held. Next: release 7") == 1

@@ -156,7 +156,7 @@ def is_unanswered(run: RunFolder) -> bool:
     record, launcher = run.job(), run.launcher_process()
     if record is None or record.job or run.result() or run.failure():
         return False
-    # One process wrote both records, so only its own host, where its pid decides, or this one is asked.
+    # The clock of another login node may be compared: apart, they make the queue be asked sooner or later.
     return not (launcher is not None and is_alive(launcher) and is_recent(record.submitted))
 
 
