@@ -97,6 +97,17 @@ def test_on_a_cluster_workers_take_as_many_nodes_as_they_need() -> None:
 THOUSAND = list(range(1, 1001))
 TF32 = '[train]\nprecision = "tf32"\n[sweep]\nworkers = 1\nseed = 0'
 MICRO = '[train]\nbatch = "global"\nbatch_size = 5\naccumulate = {}\n[sweep]\nworkers = 2'
+
+
+def test_asynchronous_workers_are_not_deterministic_and_refuse_what_needs_a_common_step():
+    sweep = '[sweep]\nstrategy = "parameter-server"\nworkers = [1, 2]\nseed = 0'
+    assert [point.train.deterministic for point in points(sweep)] == [True, False]
+    for line in ("deterministic = true", "sync_batch_norm = true", 'precision = "mixed_float16"'):
+        key = line.partition(" ")[0]
+        with pytest.raises(UserError, match=rf"train\.{key} other than .*parameter-server-w2-s0.*line 3"):
+            points(f"[train]\n{line}\n{sweep}")
+
+
 SCALED = '[train]\nlearning_rate_scaling = "sqrt"\noptimizer = "{}"\n[sweep]\nworkers = [1, 14, 64]'
 COMPILED = "[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = "
 

@@ -175,7 +175,7 @@ def _of_exchange(point: Point) -> Iterator[_Obstacle]:
         )
     if kind.most_workers == 1:
         return
-    if not kind.synchronous:
+    if not kind.synchronous and point.workers > 1:
         yield from _of_asynchronous(point)
     if wire != "none" and wire not in kind.compressions:
         names = [name for name in working_names() if wire in traits(name).compressions]

@@ -297,8 +297,7 @@ class TensorFlowTraits(EngineTraits):
             return UserError(
                 "a TPU, which the tpu strategy needs",
                 f"none: {LIBTPU}, its driver, is missing",
-                "Run it on a TPU host with its TensorFlow, or use another strategy: "
-                "`scalestudy check --strategies` lists them.",
+                "Run it on a TPU host with its TensorFlow, or use another strategy.",
             )
         return None
 
