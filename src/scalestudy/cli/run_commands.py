@@ -227,7 +227,8 @@ def _show_scripts(request: "Request", options: "Options", point: str | None, fol
 
 
 OPTION = re.compile(
-    r"-n\d*|--(workers|seeds?|device|cpus-per-worker|private-network|out|help)(=.*)?", re.DOTALL
+    r"-n\d*|--(workers|seeds?|device|strategy|cpus-per-worker|weak-scaling|private-network|out|help)(=.*)?",
+    re.DOTALL,
 )
 """Options of `launch`; after the script, they would be passed to the script."""
 
@@ -253,17 +254,35 @@ def launch(
         Path | None,
         option("Folder for the runs of a measured script.", "DIR", "studies/SCRIPT", name="--out"),
     ] = None,
+    strategy: Annotated[
+        str | None,
+        option(
+            "How a script is distributed: ddp, horovod, multiworker, mirrored or single.",
+            "NAME",
+            "by its imports",
+        ),
+    ] = None,
+    weak: Annotated[
+        bool, option("An epoch of the script grows with the workers on purpose.", name="--weak-scaling")
+    ] = False,
 ) -> None:
-    """Train with your own PyTorch script on several workers.
+    """Train with your own PyTorch or Keras script on several workers.
 
-    A script for torchrun runs as it is, with torchrun's environment variables. Three more lines measure it
-    for report, advise and compare:
+    A script for torchrun, Horovod, MultiWorkerMirroredStrategy or MirroredStrategy runs as it is, with the
+    environment variables of its launcher. For report, advise and compare, one line measures fit of Keras:
+
+    \b
+      model.fit(..., callbacks=[scalestudy.workers().keras_callback("val_accuracy")])
+
+    Three lines measure a loop of PyTorch:
 
     \b
       workers = scalestudy.workers()
       for epoch in workers.epochs(10, model):      # was: for epoch in range(10)
           ...; workers.count(len(x), loss)         # after each step
           workers.quality("accuracy", right, of)   # after the evaluation
+
+    Arguments may follow from the workers: --global_batch_size '{16*workers}'.
 
     Options of launch come before the script. Rank 0 writes to this terminal, the other ranks to logs. If a
     rank fails, all are stopped, and its last lines are shown. See docs/reference/scripts.md.
@@ -283,9 +302,10 @@ def launch(
                 "one of them",
                 "Leave them out: each of those processes is a worker, and --seed gives the seed.",
             )
-        run_rank(script, words, place, device=device, seed=seed, out=folder)
+        run_rank(script, words, place, device=device, seed=seed, out=folder, strategy=strategy, weak=weak)
     counts = worker_counts(workers or "1")
-    planned = sweep_of(script, words, counts, range(seed, seed + seeds), launch=keys, out=folder)
+    given: dict[str, Any] = {"launch": keys, "out": folder, "strategy": strategy, "weak": weak}
+    planned = sweep_of(script, words, counts, range(seed, seed + seeds), **given)
     run_sweep(planned, lambda text: err().print(text, markup=False, soft_wrap=True))
 
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
@@ -84,6 +84,7 @@ def refuse_edited(point: Point) -> None:
 def _with_imports(file: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     todo = [(file.name, file, "")]
+    folders = _import_folders(file)
     while todo:
         name, path, package = todo.pop()
         tree = parse_or_none(path)
@@ -91,17 +92,34 @@ def _with_imports(file: Path) -> dict[str, Path]:
             continue
         found[name] = path
         for module in find_imports(tree, package) if tree else ():
-            todo += _local(module, file.parent)
+            todo += _local(module, folders)
     return found
 
 
-def _local(module: str, folder: Path) -> Iterator[tuple[str, Path, str]]:
+ABOVE = 2
+"""Folders above its own in which a file that changes `sys.path` finds modules."""
+
+
+def _import_folders(file: Path) -> list[str]:
+    """Return the folders of a file's local modules: its own, and those above it if it changes `sys.path`.
+
+    Such files put a folder above them on `sys.path`. What they compute for it is not evaluated.
+    """
+    folder = file.absolute().parent
+    tree = parse_or_none(file)
+    changed = tree is not None and any(
+        isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path" for node in ast.walk(tree)
+    )
+    return [str(folder), *(map(str, [*folder.parents][:ABOVE]) if changed else ())]
+
+
+def _local(module: str, folders: Sequence[str]) -> Iterator[tuple[str, Path, str]]:
     """Name, file and package of a local module and of each package around it."""
     spec: ModuleSpec | None = None
     for depth, part in enumerate(parts := module.split(".")):
         full = ".".join(parts[: depth + 1])
         if depth == 0:
-            spec = _local_spec(part, folder)
+            spec = _local_spec(part, folders)
         elif spec is not None:
             spec = PathFinder.find_spec(part, list(spec.submodule_search_locations or []))
         if spec is None:
@@ -112,14 +130,14 @@ def _local(module: str, folder: Path) -> Iterator[tuple[str, Path, str]]:
             yield name, Path(spec.origin), full if is_package else full.rpartition(".")[0]
 
 
-def _local_spec(name: str, folder: Path) -> ModuleSpec | None:
+def _local_spec(name: str, folders: Sequence[str]) -> ModuleSpec | None:
     """Find a module that is neither installed nor part of Python or of this package, as an import would."""
-    beside = PathFinder.find_spec(name, [str(folder)])
+    beside = PathFinder.find_spec(name, folders)
     if beside is not None and beside.origin is not None:
         return beside
     if name in sys.stdlib_module_names or name == __name__.partition(".")[0]:
         return None
-    spec = PathFinder.find_spec(name, [str(folder), *sys.path])
+    spec = PathFinder.find_spec(name, [*folders, *sys.path])
     with suppress(ImportError, ValueError):  # ValueError: a module that was not made by an import
         spec = spec or find_spec(name)  # packages installed as editable
     places = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []

@@ -437,6 +437,11 @@ class RunFolder:
                 half.unlink()
         self._write_failure(failure)
 
+    def withdraw_result(self, failure: Failure) -> None:
+        """Set the result of a finished run aside, because of what another run has shown."""
+        self.write_failure(failure)
+        os.replace(self.path / "result.json", self.path / "withdrawn.json")
+
     def write_allocation(self, allocation: Allocation) -> None:
         """Add the allocation of a job, or replace it when the job ends."""
         known = (self.allocations() or Allocations()).jobs

@@ -43,10 +43,17 @@ def test_each_process_is_given_its_place_and_settings(file, tmp_path):
 def test_what_cannot_be_started_is_refused(file):
     with pytest.raises(UserError, match='"tpu"'):
         planned(file, launch={"device": "tpu"})
-    for text in ("import keras, torch", "import tensorflow", "import numpy"):
+    for text, said in (
+        ("import numpy", r"imports torch.*keras.*train\.py, which does not"),
+        ("import keras, torch", r"distributes its training.*distributed-script\.md"),
+        ("import tensorflow", "--strategy"),
+        ("import tensorflow as tf\ntf.distribute.TPUStrategy()", "TPUStrategy"),
+    ):
         file.write_text(text)
-        with pytest.raises(UserError, match=r"imports torch.*train\.py.*as a task"):
+        with pytest.raises(UserError, match=said):
             planned(file)
+    with pytest.raises(UserError, match="--strategy horovod"):
+        planned(file, strategy="native")
 
 
 def test_a_script_may_leave_the_training_to_a_module_beside_it(file):
@@ -54,7 +61,7 @@ def test_a_script_may_leave_the_training_to_a_module_beside_it(file):
     (file.parent / "training.py").write_text("import torch")
     assert planned(file).point.workers == 2
     (file.parent / "training.py").write_text("import keras")
-    with pytest.raises(UserError, match="as a task"):
+    with pytest.raises(UserError, match="distributes its training"):
         planned(file)
 
 

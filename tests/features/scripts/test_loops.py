@@ -154,7 +154,7 @@ def test_numbers_of_workers():
 
 def recording(workers, seed=0):
     places = Placement(0, workers, 0, workers, 0, ("localhost",) * workers, "torchrun", 20_000)
-    return Recording(Start(places, "cpu"), seed, 2, PhaseClock())
+    return Recording(Start(places, "cpu", workers=workers), seed, 2, PhaseClock())
 
 
 def left(digest="", **values):
@@ -267,7 +267,7 @@ def test_runs_make_a_study_that_reports_advice_and_comparisons_read(file, call):
 def test_each_version_of_a_script_has_a_folder_of_its_own(file, tmp_path):
     measured(1, 1.0)
     assert str(folder_path(script_here(), None)) == "studies/train"
-    assert str(folder_path(script_text(file, ["--lr", "1"]), None)) == "studies/train-2"
+    assert str(folder_path(script_text(file, ["--lr", "1"]), None)) == "studies/train"
     file.write_text("import torch  # the same code\n")
     assert str(folder_path(script_here(), None)) == "studies/train"
     file.write_text("import torch, network\n")
@@ -306,9 +306,11 @@ def test_a_negative_number_of_samples_is_refused_where_it_is_counted(file):
 def test_a_process_that_has_ended_its_script_leaves_others_that_hang(tmp_path, monkeypatch):
     (tmp_path / "train.py").write_text("")
     monkeypatch.setattr(script_process, "LEAVE_AFTER", 0.1)
+    monkeypatch.setenv("SCALESTUDY_SCRIPT_STRATEGY", "ddp")
     monkeypatch.setattr(sys, "argv", sys.argv)
+    place = Placement(1, 2, 1, 2, 0, ("localhost",) * 2, "torchrun", 20_000)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    assert script_process._run(tmp_path, str(tmp_path / "train.py"), [], 1, 2) == 0
+    assert script_process._run(tmp_path, str(tmp_path / "train.py"), [], place) == 0
     assert script_process.done_file(tmp_path, 1).exists()
 
 

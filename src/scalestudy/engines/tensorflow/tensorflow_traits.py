@@ -250,6 +250,7 @@ class TensorFlowTraits(EngineTraits):
     )
     variables = tuple(RECORDED.split())
     trial_module = f"{PACKAGE}.tensorflow_trial"
+    script_session = f"{PACKAGE}.keras_script:KerasScript"
     unused = ("sklearn",)
     """Packages hidden while Keras is imported. It imports scikit-learn, if installed, for wrappers that no
     worker needs: hundreds of files, and a fifth of the CPU time of the import."""

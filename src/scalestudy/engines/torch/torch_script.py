@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
 from scalestudy.engines.group import Group
+from scalestudy.engines.keras.fit_callback import keras_callback
 from scalestudy.engines.rendezvous import find_address, listening, start_within
+from scalestudy.engines.script_group import OneProcess
 from scalestudy.util.errors import RunError, UserError
 
 
@@ -142,16 +144,6 @@ class StoreGroup(Group):
             ) from error
 
 
-class OneProcess(Group):
-    """A single process."""
-
-    def share_object(self, value: Any) -> Any:
-        return value
-
-    def to_first(self, value: Any) -> list[Any] | None:
-        return [value]
-
-
 def _store(placement: Placement) -> Any:
     """Return the store of the script's processes, served by torchrun's agent or else by rank 0.
 
@@ -187,9 +179,10 @@ class TorchScript:
     """
 
     lightning_callback = staticmethod(lightning_callback)
+    keras_callback = staticmethod(keras_callback)
 
     def __init__(self, placement: Placement, gpu: int | None, *, alone: bool = False) -> None:
-        self.group = OneProcess() if alone or placement.size == 1 else StoreGroup(placement)
+        self.group: Group = OneProcess() if alone or placement.size == 1 else StoreGroup(placement)
         self.device = "cpu" if gpu is None else f"cuda:{gpu}"
         self.threads = torch.get_num_threads()
         self._gpu = gpu is not None
@@ -252,6 +245,15 @@ class TorchScript:
             return None
         ways = dict(part.split(":") for part in distributed.get_backend_config().split(",") if ":" in part)
         return ways.get("cuda" if self._gpu else "cpu")
+
+    def joined(self, model: Any) -> int | None:
+        """Return the workers that PyTorch or Horovod connects; None if the script may use MPI itself."""
+        horovod = sys.modules.get("horovod.torch")
+        if distributed.is_initialized():
+            return int(distributed.get_world_size())
+        if horovod is not None and horovod.is_initialized():
+            return int(horovod.size())
+        return None if "mpi4py" in sys.modules else 1
 
     def _record(self) -> None:
         events: Any = torch.cuda.Event

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.cluster.resolve import resolve
 from scalestudy.cluster.worker_environment import assigned_gpus, device_of, refuse_missing
-from scalestudy.config.task_sources import source_files
 from scalestudy.engines.rendezvous import find_address, interface_of
+from scalestudy.features.scripts.script_strategy import find_strategy
 from scalestudy.hardware import cores
 from scalestudy.hardware.devices import visible_gpus
-from scalestudy.plugins.engines import engine_of_script, engine_traits
+from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
 from scalestudy.util.errors import UserError
 from scalestudy.util.registry import load
@@ -88,63 +88,84 @@ def _imports_anew(modules: Mapping[str, Any]) -> bool:
     return getattr(modules.get(SPAWNED), "__name__", "") == SPAWNED
 
 
-DEVICE, FOLDER, OUT, SEED = (f"SCALESTUDY_SCRIPT_{name}" for name in ("DEVICE", "FOLDER", "OUT", "SEED"))
-"""Environment variables with which `scalestudy launch` configures its processes and their folders."""
+DEVICE, FOLDER, OUT, SEED, STRATEGY, WORKERS, ARGUMENTS, SOURCE, WEAK = (
+    f"SCALESTUDY_SCRIPT_{name}"
+    for name in (*("DEVICE", "FOLDER", "OUT", "SEED", "STRATEGY", "WORKERS", "ARGUMENTS", "SOURCE", "WEAK"),)
+)
+"""Environment variables with which `scalestudy launch` configures its processes and their folders.
+
+ARGUMENTS are the script's before their expressions are filled, SOURCE its version, WORKERS those of a run
+whose one process has all, and WEAK is set if epochs grow with the workers on purpose.
+"""
 
 
 class Start(NamedTuple):
-    """The role of a process."""
+    """The role of a process.
+
+    Attributes:
+        placement: Its placement.
+        device: Device that the user asks for.
+        strategy: Name of the strategy of the script.
+        workers: Number of workers of the run.
+        launched: Whether `scalestudy launch` has started it.
+    """
 
     placement: Placement
     device: Literal["auto", "cpu", "gpu"]
-
-
-def refuse_other_engines(file: Path) -> None:
-    """Check that a script trains with PyTorch, whose processes `launch` starts and `workers` measures.
-
-    The script may leave the training to a module of its own folder.
-
-    Raises:
-        UserError: If no file of it imports a package of PyTorch, without Keras on another backend.
-    """
-    files = source_files(str(file.absolute())).values()
-    if not any(engine_of_script(source).script_session for source in files):
-        raise UserError(
-            "a script that imports torch, accelerate, lightning or transformers, and Keras only with "
-            "KERAS_BACKEND=torch",
-            f"{file}, which does not",
-            "Write a Keras model as a task: see docs/guides/model.md.",
-        )
+    strategy: str = SCRIPT_STRATEGY
+    workers: int = 1
+    launched: bool = False
 
 
 def start_of(variables: Mapping[str, str], modules: Mapping[str, Any]) -> Start:
     """Return the role of this process. `variables` and `modules` are usually `os.environ` and `sys.modules`.
 
     Raises:
-        UserError: As `refuse_other_engines`.
+        UserError: The script trains with no framework that can be measured.
     """
-    if file := main_file(modules):
-        refuse_other_engines(file)
-    return Start(resolve(variables), variables.get(DEVICE) or "auto")  # type: ignore[arg-type]
+    placement = resolve(variables)
+    strategy = variables.get(STRATEGY)
+    if strategy is None:
+        file = main_file(modules)
+        strategy = find_strategy(file).name if file else SCRIPT_STRATEGY
+    workers = int(variables.get(WORKERS) or placement.size)
+    device = variables.get(DEVICE)
+    return Start(placement, device or "auto", strategy, workers, device is not None)  # type: ignore[arg-type]
 
 
 def session_of(start: Start, *, alone: bool = False) -> Any:
     """Set torchrun's variables, and return the session that measures a script.
 
-    With `alone`, the session does not join other processes.
+    With `alone`, the session does not join other processes. Nor does a Keras script that `scalestudy launch`
+    has not started: it is not measured.
 
     Raises:
         UserError: If the placement contradicts the strategy, or has no port.
         RunError: If the other workers are not found, or a GPU is missing.
     """
-    placement, kind = start.placement, traits(SCRIPT_STRATEGY)
-    seen, assigned = visible_gpus(os.environ), assigned_gpus(os.environ)
-    used = device_of(start.device, assigned, seen)
-    if used == "gpu":
-        refuse_missing(assigned, seen)
-    gpus = len(seen) if used == "gpu" else None
-    check_placement(placement, strategy=kind, workers=placement.size, gpus=gpus)
+    placement, kind = start.placement, traits(start.strategy)
+    session = load(engine_traits(kind.engine).script_session)
+    if kind.name != SCRIPT_STRATEGY and not start.launched:
+        return session(placement, None, alone=True)
+    gpus = gpus_of(start)
+    # A launched Keras script may see its own GPU alone: `script_process` has checked them before.
+    checked = gpus if kind.name == SCRIPT_STRATEGY else None
+    check_placement(placement, strategy=kind, workers=start.workers, gpus=checked)
     if placement.size > 1:
         os.environ.update(torchrun_variables(placement))
     place = None if gpus is None else placement.gpu_place(gpus)
-    return load(engine_traits(kind.engine).script_session)(placement, place, alone=alone)
+    return session(placement, place, alone=alone)
+
+
+def gpus_of(start: Start) -> int | None:
+    """Return the GPUs that this process sees, or None if its run computes on CPUs.
+
+    Raises:
+        RunError: If GPUs are missing.
+    """
+    seen, assigned = visible_gpus(os.environ), assigned_gpus(os.environ)
+    used = device_of(start.device, assigned, seen)
+    if used == "cpu":
+        return None
+    refuse_missing(assigned, seen)
+    return len(seen)

@@ -11,21 +11,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.config.expand import RunOrder
 from scalestudy.config.parse import study_of
-from scalestudy.config.point import Point
+from scalestudy.config.point import Point, Terms
+from scalestudy.config.settings import ResolvedLaunch
 from scalestudy.config.task_sources import source_files
 from scalestudy.features.scripts import script_process
+from scalestudy.features.scripts.arguments import fill_arguments
 from scalestudy.features.scripts.join import (
+    ARGUMENTS,
     DEVICE,
     FOLDER,
     OUT,
     SEED,
-    refuse_other_engines,
+    SOURCE,
+    STRATEGY,
+    WEAK,
+    WORKERS,
     torchrun_variables,
 )
 from scalestudy.features.scripts.measured_study import folder_path, measured_point, script_text
+from scalestudy.features.scripts.script_strategy import (
+    STRATEGIES,
+    find_strategy,
+    refuse_alone,
+    refuse_keras_3,
+)
 from scalestudy.hardware import devices
 from scalestudy.hardware.installed import library_path
 from scalestudy.hardware.own_process import oom_kills
@@ -35,7 +47,7 @@ from scalestudy.launch.local import STOP, failure_of_end, points_here, terminabl
 from scalestudy.launch.reserve import await_gpus, grant
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, worker_commands
 from scalestudy.plugins.engines import find_packages
-from scalestudy.plugins.strategies import SCRIPT_STRATEGY
+from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
 from scalestudy.store.records import Failure, Result
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import finished_run
@@ -45,16 +57,27 @@ from scalestudy.util.errors import RunError, UserError
 PLAIN = {"task": "cnn", "data": {"source": "digits"}}
 """Task and data of the study that resolves strategy and [launch]; they are not used otherwise."""
 OnNote = Callable[[str], object]
+SEED_LINE = {
+    "torch": "torch.manual_seed(workers.seed)",
+    "tensorflow": "keras.utils.set_random_seed(workers.seed)",
+}
+"""The line by which a script of an engine takes the seed of its run."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script to start with its arguments, and a point with its strategy, workers and device."""
+    """A script to start with its arguments, and a point with its strategy, workers and device.
+
+    Attributes:
+        arguments: Its arguments, with expressions such as `{16*workers}`.
+        weak: Whether its epochs grow with the workers on purpose.
+    """
 
     point: Point
     file: str
     arguments: tuple[str, ...] = ()
     out: str | None = None
+    weak: bool = False
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that configure its processes; see `join`."""
@@ -62,8 +85,17 @@ class Script:
         return {
             DEVICE: point.launch.device,
             SEED: str(point.seed),
+            STRATEGY: point.strategy,
+            WORKERS: str(point.workers),
+            SOURCE: point.data.source.removeprefix("sha256:"),
+            ARGUMENTS: shlex.join(self.arguments),
             **({OUT: os.path.abspath(self.out)} if self.out else {}),
+            **({WEAK: "1"} if self.weak else {}),
         }
+
+    def filled(self) -> list[str]:
+        """Return its arguments with the values of their expressions."""
+        return fill_arguments(self.arguments, workers=self.point.workers, seed=self.point.seed)
 
 
 def script_of(
@@ -74,32 +106,46 @@ def script_of(
     launch: dict[str, Any],
     seed: int = 0,
     out: Path | None = None,
+    strategy: str | None = None,
+    weak: bool = False,
 ) -> Script:
     """Return a script to start on this machine's devices and cores.
 
     The keys in `launch` (device, cpus_per_worker) are as in a study file. `out` is the folder for runs of a
-    measured script; if None, they are in `studies`.
+    measured script; if None, they are in `studies`. If `strategy` is None, the script's sources tell it.
 
     Raises:
         UserError: If the script cannot be started with these settings.
     """
-    refuse_no_script(file)
-    sweep = {"strategy": SCRIPT_STRATEGY, "workers": workers, "seed": seed}
+    name = strategy_of(file, strategy, workers)
+    fill_arguments(arguments, workers=workers, seed=seed)
+    sweep = {"strategy": name, "workers": workers, "seed": seed}
     (point,) = points_here(study_of({**PLAIN, "sweep": sweep, "launch": launch}, Path("script.toml")))
     refuse_missing_software([point])
     text = script_text(file, arguments)
-    point = measured_point(text, workers, seed, point.terms)
+    point = measured_point(text, name, workers, seed, point.terms)
     folder_path(text, str(out) if out else None)
-    return Script(point, str(file), tuple(arguments), str(out) if out else None)
+    return Script(point, str(file), tuple(arguments), str(out) if out else None, weak)
 
 
-def refuse_no_script(file: Path) -> None:
-    """Raise `UserError` if `file` is no file, or no script that can be started."""
+def strategy_of(file: Path, strategy: str | None, workers: int) -> str:
+    """Return the strategy under which a script starts.
+
+    Raises:
+        UserError: If `file` is no file, or no script that can be started under it on so many workers.
+    """
     if not file.is_file():
         raise UserError(
             "a Python script", f"{file}, which is not a file", "Put the script first, then its arguments."
         )
-    refuse_other_engines(file)
+    if strategy is not None and strategy not in STRATEGIES:
+        raise UserError(
+            f"--strategy {', '.join(STRATEGIES)}", strategy, "Name how the script distributes its training."
+        )
+    found = find_strategy(file, strategy)
+    refuse_alone(file, found.name, workers)
+    refuse_keras_3(file, found.name)
+    return found.name
 
 
 def sweep_of(
@@ -113,8 +159,13 @@ def sweep_of(
         script_of(file, arguments, workers=count, seed=seed, **given) for count in workers for seed in seeds
     ]
     order = RunOrder.drawn_from(file.name).arrange([script.point for script in scripts])
+    # First the fewest workers: only beside their samples it shows if others read everything on each worker.
+    order.sort(key=lambda point: (point.workers, point.seed) != (min(workers), seeds[0]))
     named = {script.point.name: script for script in scripts}
-    return [replace(named[point.name], point=point) for point in order]
+    return [
+        replace(named[point.name], point=point.model_copy(update={"place": place}))
+        for place, point in enumerate(order)
+    ]
 
 
 def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
@@ -127,6 +178,7 @@ def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
     failures: list[RunError] = []
     trained: dict[tuple[int, str], str] = {}
     _note_unmeasured(scripts[0], on_note)
+    _note_strategy(scripts[0], on_note)
     for script in scripts:
         if len(scripts) > 1:
             done = _result_of(script)
@@ -146,7 +198,7 @@ def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
                 raise RunError(
                     "different weights from different seeds",
                     f"the same ones from {other} and {result.name}, whose spread would say nothing",
-                    "Add torch.manual_seed(workers.seed) after scalestudy.workers().",
+                    f"Add {SEED_LINE[script.point.engine]} after scalestudy.workers().",
                 )
     if failures:
         raise failures[0]
@@ -165,8 +217,20 @@ def _note_unmeasured(script: Script, on_note: OnNote) -> None:
     if not any("scalestudy" in find_packages(source) for source in files):
         on_note(
             f"{Path(script.file).name} does not import scalestudy, so it will run and nothing will be "
-            "measured. `scalestudy launch --help` shows the three lines that measure it."
+            "measured. `scalestudy launch --help` shows the lines that measure it."
         )
+
+
+def _note_strategy(script: Script, on_note: OnNote) -> None:
+    """Say how a Keras script is started, and what is doubtful about it."""
+    name = script.point.strategy
+    if name == SCRIPT_STRATEGY:
+        return
+    doubt = find_strategy(Path(script.file)).doubt
+    on_note(f"Strategy of {Path(script.file).name}: {name}{f' ({doubt})' if doubt else ''}")
+    largest = script.point.workers
+    if name == "mirrored" and largest > 1 and script.point.launch.device == "cpu":
+        on_note("On CPUs, each worker of mirrored is a logical CPU device of one process.")
 
 
 def run_rank(
@@ -177,6 +241,8 @@ def run_rank(
     device: str,
     seed: int,
     out: Path | None,
+    strategy: str | None = None,
+    weak: bool = False,
 ) -> NoReturn:
     """Replace this process, one of several that srun or mpirun has started, by a process of the script.
 
@@ -184,12 +250,17 @@ def run_rank(
         UserError: If the script does not exist, or the run has no port.
         RunError: If the host of rank 0 is not found.
     """
-    refuse_no_script(file)
-    given = {DEVICE: device, SEED: str(seed)}
-    given |= {OUT: os.path.abspath(out)} if out else {}
-    environment = _environment(os.environ, device) | torchrun_variables(placement) | given
+    name = strategy_of(file, strategy, placement.size)
+    check_placement(placement, strategy=traits(name), workers=placement.size)
+    terms = Terms(implementation=name, launch=ResolvedLaunch(device=device))  # type: ignore[arg-type]
+    point = measured_point(script_text(file, arguments), name, placement.size, seed, terms)
+    script = Script(point, str(file), tuple(arguments), str(out) if out else None, weak)
+    environment = _environment(os.environ, device) | torchrun_variables(placement) | script.variables()
     sys.stdout.flush()
-    os.execve(sys.executable, [sys.executable, str(file), *arguments], environment)
+    words = [str(file), *script.filled()]
+    if name != SCRIPT_STRATEGY:
+        words = ["-P", "-m", script_process.__name__, "", *words]
+    os.execve(sys.executable, [sys.executable, *words], environment)
 
 
 def run_script(script: Script, on_note: OnNote) -> None:
@@ -233,7 +304,10 @@ def run_script(script: Script, on_note: OnNote) -> None:
     if measured and not failure:
         on_note(f"Measured: scalestudy report {shlex.quote(str(measured.path.parents[2]))}")
     if not measured and not failure:
-        on_note(f"Nothing was measured: {script.file} has begun no epoch of workers.epochs().")
+        on_note(
+            f"Nothing was measured: {script.file} has begun no epoch of workers.epochs(), and no fit with "
+            "workers.keras_callback()."
+        )
     if failure is None:
         shutil.rmtree(folder)
         return
@@ -309,7 +383,7 @@ def commands(
             script_process.__name__,
             str(run.path.absolute()),
             script.file,
-            *script.arguments,
+            *script.filled(),
         ]
         log = None if rank == 0 else worker.log
         processes.append(Command(arguments, variables, worker.cpus, log, Path.cwd()))

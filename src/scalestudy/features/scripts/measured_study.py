@@ -32,13 +32,16 @@ from scalestudy.config.settings import (
     TrainSettings,
 )
 from scalestudy.config.task_sources import digests, source_files
-from scalestudy.features.scripts.join import FOLDER, OUT, Start, main_file
+from scalestudy.features.scripts.join import ARGUMENTS as GIVEN
+from scalestudy.features.scripts.join import FOLDER, OUT, SOURCE, WEAK, Start, main_file
+from scalestudy.features.scripts.shared_work import JOIN, Share, find_grown, grown_error, refuse_apart
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
-from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
+from scalestudy.plugins.strategies import traits
 from scalestudy.store.record_file import read_record
-from scalestudy.store.records import EpochRecord, Progress, Result
+from scalestudy.store.records import EpochRecord, Failure, Progress, Result
 from scalestudy.store.run_folder import RunFolder, write_point
+from scalestudy.store.state import finished_run
 from scalestudy.store.study_folder import StudyFolder, default_folder
 from scalestudy.util.errors import RunError, UserError
 
@@ -73,21 +76,27 @@ def script_text(file: Path, arguments: Sequence[str]) -> ScriptText:
 
 
 def script_here() -> ScriptText:
-    """Return the script that this process runs; raises `UserError` if it runs no script."""
+    """Return the script that this process runs; raises `UserError` if it runs no script.
+
+    The launcher has read its version: a script may have changed `sys.path` since, and so what it imports.
+    """
     file = main_file()
     if file is None or not file.is_file():
         raise UserError("a script in a file", "none", "Save the code to a file, and run that.")
-    return script_text(file, sys.argv[1:])
+    arguments = sys.argv[1:] if GIVEN not in os.environ else shlex.split(os.environ[GIVEN])
+    if SOURCE in os.environ:
+        return ScriptText(file.absolute(), tuple(arguments), os.environ[SOURCE])
+    return script_text(file, arguments)
 
 
-def measured_point(script: ScriptText, workers: int, seed: int, terms: Terms) -> Point:
+def measured_point(script: ScriptText, strategy: str, workers: int, seed: int, terms: Terms) -> Point:
     """Return a point of a script's study. Its training settings are placeholders until `with_facts`."""
     return Point(
-        name=point_name(SCRIPT_STRATEGY, workers, seed, script.swept),
+        name=point_name(strategy, workers, seed, script.swept),
         study=script.file.stem,
         task=f"{TASK}{script.file}",
-        engine=traits(SCRIPT_STRATEGY).engine,
-        strategy=SCRIPT_STRATEGY,
+        engine=traits(strategy).engine,
+        strategy=strategy,
         workers=workers,
         seed=seed,
         swept=script.swept,
@@ -107,8 +116,8 @@ def measured_point(script: ScriptText, workers: int, seed: int, terms: Terms) ->
 def point_of(start: Start, script: ScriptText, seed: int) -> Point:
     """Return the point that these processes compute."""
     launch = ResolvedLaunch(device=start.device, cpus_per_worker=len(cores.granted()))
-    terms = Terms(implementation=SCRIPT_STRATEGY, launch=launch)
-    return measured_point(script, start.placement.size, seed, terms)
+    terms = Terms(implementation=start.strategy, launch=launch)
+    return measured_point(script, start.strategy, start.workers, seed, terms)
 
 
 def folder_of(script: ScriptText, point: Point, out: str | None) -> StudyFolder:
@@ -187,7 +196,7 @@ def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], s
     """Return a study of these points and its text. Of points with equal names, the last is kept."""
     named = {point.name: point for point in points}
     other = {
-        name: list(dict.fromkeys(point.swept[name] for point in named.values()))
+        name: list(dict.fromkeys(point.swept.get(name, "") for point in named.values()))
         for name in dict.fromkeys(name for point in named.values() for name in point.swept)
     }
     sweep = SweepSettings(
@@ -205,13 +214,12 @@ def _grown(study: Study, points: Sequence[Point]) -> tuple[Study, list[Point], s
 
 
 def _belongs(path: Path, script: ScriptText) -> bool:
-    """Return whether a folder has runs of this version of a script, all with or all without arguments."""
+    """Return whether a folder has runs of this version of a script, with any arguments."""
     try:
         folder = StudyFolder.open(path)
     except UserError:
         return False
-    same = (folder.study.task, folder.study.data.source) == (f"{TASK}{script.file}", script.source)
-    return same and bool(folder.study.sweep.other) == bool(script.arguments)
+    return (folder.study.task, folder.study.data.source) == (f"{TASK}{script.file}", script.source)
 
 
 PROGRESS_EVERY = 1.0
@@ -230,6 +238,8 @@ class Tally:
         wall: Time of the whole epoch.
         cpu_seconds: CPU time of the process during training.
         loss: Sum of the losses of its samples; None if the script reports none.
+        shared: Whether samples and loss are those of all replicas of a strategy.
+        joined: Workers whose gradients the script combines with this one's; None if unknown.
         digest: Hash of the model's parameters after the first epoch; "" later, or without a model.
     """
 
@@ -241,7 +251,15 @@ class Tally:
     cpu_seconds: float = 0.0
     loss: Any = None
     qualities: Qualities = field(default_factory=dict)
+    shared: bool = False
+    joined: int | None = None
     digest: str = ""
+
+    @property
+    def share(self) -> Share:
+        """Its part of the work."""
+        loss = self.loss / self.samples if self.loss is not None and self.samples else None
+        return Share(self.samples, self.steps, loss, self.shared, self.joined)
 
 
 @dataclass
@@ -293,9 +311,15 @@ class Recording:
             self.run.write_progress(self._progress.model_copy(update={"updated": now}))
 
     def epoch(self, tallies: Sequence[Tally]) -> None:
-        """Record an epoch that has ended on all workers. An epoch without samples is ignored."""
-        for note in () if self._records else _notes(tallies):
-            print(f"scalestudy: {note}", file=sys.stderr, flush=True)
+        """Record an epoch that has ended on all workers. An epoch without samples is ignored.
+
+        Raises:
+            RunError: In the first epoch, if the workers do not share the work.
+        """
+        if not self._records:
+            self._refuse_unshared(tallies)
+            for note in _notes(tallies):
+                print(f"scalestudy: {note}", file=sys.stderr, flush=True)
         seconds = max(tally.seconds for tally in tallies)
         samples = sum(tally.samples for tally in tallies)
         losses = [tally.loss for tally in tallies if tally.samples]
@@ -335,6 +359,29 @@ class Recording:
         self._began = self._written = now
         self.run.write_progress(self._progress)
 
+    def _refuse_unshared(self, tallies: Sequence[Tally]) -> None:
+        point, samples = self._point, sum(tally.samples for tally in tallies)
+        refuse_apart(point.strategy, point.workers, [tally.share for tally in tallies])
+        if os.environ.get(WEAK):
+            return
+        for run, other in self._others():
+            seen = other.training_samples or 0
+            if not find_grown(point.workers, samples, other.workers, seen):
+                continue
+            if point.workers > other.workers:
+                raise grown_error(point.strategy, point.workers, samples, other.workers, seen)
+            error = grown_error(point.strategy, other.workers, seen, point.workers, samples)
+            run.withdraw_result(Failure(rank=None, exit_code=None, reason=str(error)))
+            print(
+                f"scalestudy: the result of {other.name} is withdrawn. {error}", file=sys.stderr, flush=True
+            )
+
+    def _others(self) -> Iterator[tuple[RunFolder, Result]]:
+        """Yield the finished runs of this script with the same arguments."""
+        for point in self._study.points():
+            if point.swept == self._point.swept and (found := finished_run(self._study.runs(point.name))):
+                yield found
+
     def result(self, left: Sequence[Left]) -> None:
         """Write the result of the run.
 
@@ -351,8 +398,7 @@ class Recording:
             raise RunError(
                 "equal parameters on all workers at the end of the script",
                 f"{len(digests)} different sets on {len(left)} workers",
-                "Wrap the model for data-parallel training, as in DistributedDataParallel(model). Each "
-                "worker trained its own model.",
+                f"Each worker trained its own model. Write {JOIN.get(self._point.strategy, JOIN['ddp'])}.",
             )
         steady = records[1:]
         seconds = sum(record.train_seconds for record in steady)
@@ -376,7 +422,7 @@ class Recording:
             communication=left[0].communication,
             seed=point.seed,
             swept=point.swept,
-            per_worker_batch=max(self._most),
+            per_worker_batch=-(-max(self._most) * len(self._most) // point.workers),
             global_batch=sum(self._most),
             epochs=len(records),
             updates=sum(record.steps for record in records),

@@ -1,15 +1,26 @@
-"""A process of `scalestudy launch`; its arguments are a folder, a script and the script's arguments."""
+"""A process of `scalestudy launch`; its arguments are a folder, a script and the script's arguments.
 
+The folder is that of the launcher; "" if srun or mpirun has started the process, which then supervises
+itself.
+"""
+
+import contextlib
 import os
 import runpy
+import shutil
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from scalestudy.hardware.own_process import leave
 from scalestudy.util.errors import ScalestudyError
 from scalestudy.util.tracebacks import raised_at, user_frame
+
+if TYPE_CHECKING:
+    from scalestudy.cluster.placement import Placement
 
 LOOK = 0.02
 """Seconds between two checks whether the other processes are done."""
@@ -32,10 +43,13 @@ def main(arguments: list[str]) -> int:
 
         placement = resolve(os.environ)
         os.environ.update(torchrun_variables(placement))
+        if not folder:
+            with _meeting(placement):
+                return _run(None, script, rest, placement)
         return supervise(
             RunFolder(folder),
             placement.rank,
-            lambda: _run(Path(folder), script, rest, placement.rank, placement.size),
+            lambda: _run(Path(folder), script, rest, placement),
             stops=(),  # a script does not check for requests to stop
         )
     except ScalestudyError as error:
@@ -62,9 +76,27 @@ def print_from(script: str, error: Exception) -> None:
     traceback.print_exception(type(error), error, None if unread else below or error.__traceback__)
 
 
-def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) -> int:
+@contextlib.contextmanager
+def _meeting(placement: "Placement") -> Iterator[None]:
+    """Within the context, the processes of a job share a secret and rank 0's address in a folder."""
+    from scalestudy.cluster.private_files import meeting_in, secret_set
+    from scalestudy.features.scripts.join import OUT
+
+    beside = Path(os.environ.get(OUT) or "studies/script").absolute().parent
+    folder = beside / f".launch-{placement.port}"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with secret_set(folder, placement), meeting_in(folder, placement):
+            yield
+    finally:
+        if placement.rank == 0:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(folder: Path | None, script: str, arguments: list[str], placement: "Placement") -> int:
     sys.argv = [script, *arguments]
     sys.path.insert(0, str(Path(script).resolve().parent))
+    _set_environment(Path(script))
     try:
         runpy.run_path(script, run_name="__main__")
     except SystemExit as error:
@@ -73,13 +105,39 @@ def _run(folder: Path, script: str, arguments: list[str], rank: int, size: int) 
     from scalestudy.features.scripts.script_workers import finish
 
     finish()
-    done_file(folder, rank).touch()
+    if folder is None:
+        return 0
+    done_file(folder, placement.rank).touch()
     deadline = time.monotonic() + LEAVE_AFTER
-    while not all(done_file(folder, other).exists() for other in range(size)):
+    while not all(done_file(folder, other).exists() for other in range(placement.size)):
         time.sleep(LOOK)  # another process's last sum may still read from this one
         if time.monotonic() > deadline:
             break
     return 0
+
+
+def _set_environment(script: Path) -> None:
+    """Set what the strategy of a TensorFlow script needs; PyTorch's processes have torchrun's variables."""
+    from scalestudy.features.scripts.join import gpus_of, start_of
+    from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
+
+    start = start_of(os.environ, {})
+    if start.strategy == SCRIPT_STRATEGY:
+        return
+    from scalestudy.cluster.placement import check_placement
+    from scalestudy.cluster.worker_environment import own_gpus
+    from scalestudy.engines.tensorflow.script_environment import set_environment
+    from scalestudy.features.scripts.script_strategy import find_strategy
+    from scalestudy.hardware.devices import showing, visible_gpus
+
+    placement, gpus = start.placement, gpus_of(start)
+    check_placement(placement, strategy=traits(start.strategy), workers=start.workers, gpus=gpus)
+    if gpus and placement.size > 1 and not find_strategy(script, start.strategy).chooses_gpu:
+        place = placement.gpu_place(gpus)
+        own = own_gpus(os.environ, visible_gpus(os.environ), local_rank=place)
+        os.environ.update(showing(own))
+    device: Literal["cpu", "gpu"] = "gpu" if gpus else "cpu"
+    set_environment(start.strategy, placement, workers=start.workers, device=device, gpus=gpus or 0)
 
 
 def done_file(folder: Path, rank: int) -> Path:

@@ -1,4 +1,4 @@
-"""`scalestudy.workers()`: a user's own PyTorch script on several workers, measured by a few lines.
+"""`scalestudy.workers()`: a user's own script on several workers, measured by a few lines.
 
     workers = scalestudy.workers()
     for epoch in workers.epochs(10, model):      # instead of `for epoch in range(10)`
@@ -8,7 +8,10 @@
         workers.quality("accuracy", right, of)   # after the evaluation
 
 Start it with `scalestudy launch`, torchrun or srun; started with python, it is a single worker. The results
-of the script do not change.
+of the script do not change. A Keras script has one line more, in `fit`, and is measured only by `scalestudy
+launch`:
+
+    model.fit(..., callbacks=[scalestudy.workers().keras_callback("val_accuracy")])
 """
 
 import atexit
@@ -53,24 +56,26 @@ class Workers:
 
     Attributes:
         rank: Rank of this process, from 0.
-        size: Number of workers.
+        size: Number of workers; a process of `mirrored` has all of them.
         local_rank: Rank of this process among those of its node.
         is_chief: Whether this is rank 0.
         strategy: Name of the strategy; the script itself combines the gradients.
         device: Device of this process: "cpu", "cuda:1".
         seed: Seed of this run, for the script to use; 0 unless `scalestudy launch` sets it.
+        measured: Whether this run is recorded.
     """
 
     def __init__(self, start: Start) -> None:
         placement = start.placement
-        self.rank, self.local_rank, self.size = placement.rank, placement.local_rank, placement.size
-        self.is_chief, self.strategy = placement.rank == 0, SCRIPT_STRATEGY
+        self.rank, self.local_rank, self.size = placement.rank, placement.local_rank, start.workers
+        self.is_chief, self.strategy = placement.rank == 0, start.strategy
+        self.measured = start.launched or start.strategy == SCRIPT_STRATEGY
         self.seed = int(os.environ.get(SEED) or 0)
         self._clock = PhaseClock(psutil.Process().create_time())
         self._helper = is_helper()
         self._session = session_of(start, alone=self._helper)
         self.device: str = self._session.device
-        self._start = start
+        self._start, self._processes = start, placement.size
         self._recording: Recording | None = None
         self._model: Any = None
         self._tally: Tally | None = None
@@ -126,8 +131,28 @@ class Workers:
         if loss is not None:
             tally.loss = (tally.loss or 0.0) + self._session.scalar(loss) * rows
         self._session.mark()
+        self.progress(tally.samples, tally.steps)
+
+    def count_steps(
+        self, samples: int, steps: int, *, largest: int, loss: float | None, shared: bool = False
+    ) -> None:
+        """Record all steps of an epoch at once, for a callback: samples, the largest step, the mean loss.
+
+        If `shared`, these are of all processes, whose strategy does not tell them apart.
+        """
+        tally = self._tally
+        assert tally is not None
+        first, last = (place * samples // self._processes for place in (self.rank, self.rank + 1))
+        tally.samples = last - first if shared else samples
+        tally.most = -(-largest // self._processes) if shared else largest
+        tally.steps, tally.shared = steps, shared
+        tally.loss = None if loss is None else loss * tally.samples
+        self._session.mark()
+
+    def progress(self, samples: int, steps: int) -> None:
+        """Show the progress of an epoch: this process's samples and steps so far."""
         if self._recording:
-            self._recording.step(tally.samples * self.size, tally.steps)
+            self._recording.step(samples * self._processes, steps)
 
     def quality(self, name: str, value: Any, total: Any = None, *, better: Better | None = None) -> None:
         """Record a metric of this worker's evaluation. The first metric is the quality.
@@ -163,10 +188,37 @@ class Workers:
             quality: Name of a metric that the validation logs.
             better: "higher" or "lower", as in `quality`.
         """
-        return self._session.lightning_callback(self, quality, better)
+        return self._callback("lightning_callback", "PyTorch")(self, quality, better)
+
+    def keras_callback(
+        self, quality: str, *, better: Better | None = None, batch_size: int | None = None
+    ) -> Any:
+        """Return a `keras.callbacks.Callback` for `model.fit` that measures its epochs.
+
+        A script that `scalestudy launch` has not started runs as without it.
+
+        Args:
+            quality: Name of a metric that `fit` logs, such as "val_accuracy".
+            better: "higher" or "lower", as in `quality`.
+            batch_size: Samples of a step of this process. Keras counts them, unless the model has its own
+                `train_step`.
+        """
+        return self._callback("keras_callback", "Keras")(self, quality, better, batch_size)
+
+    def _callback(self, name: str, framework: str) -> Any:
+        made = getattr(self._session, name, None)
+        if made is None:
+            raise UserError(
+                f"a script of {framework} for {name}",
+                f"one that was started under the strategy {self.strategy}",
+                "Call the callback of its own framework, or name its strategy with --strategy.",
+            )
+        return made
 
     def begin(self, count: int, model: Any = None) -> None:
         """Begin a training of `count` epochs. `epochs` calls this and the next four methods."""
+        if not self.measured:
+            return
         if self._helper:
             raise UserError(
                 "epochs() in a process started by torchrun or `scalestudy launch`",
@@ -215,8 +267,10 @@ class Workers:
         tally, self._tally = self._tally, None
         tally.wall = time.perf_counter() - self._epoch_began
         tally.loss = None if tally.loss is None else float(tally.loss)
-        if not self._cores_used and self._model is not None:
-            tally.digest = self._session.digest(self._model)
+        if not self._cores_used:
+            tally.joined = self._session.joined(self._model)
+            if self._model is not None:
+                tally.digest = self._session.digest(self._model)
         self._communication = self._session.communication()
         self._cores_used.append((tally.cpu_seconds, tally.seconds))
         tallies = self._session.group.to_first(asdict(tally))
@@ -280,7 +334,7 @@ def workers() -> Workers:
     with python is a single worker.
 
     Raises:
-        UserError: The script does not train with PyTorch.
+        UserError: The script trains with no framework that can be measured.
         RunError: The processes do not find each other.
     """
     if not _made:

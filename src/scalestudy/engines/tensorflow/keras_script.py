@@ -1,0 +1,112 @@
+"""Measuring a TensorFlow or Keras script: what its processes have joined, and the clock of its device."""
+
+import hashlib
+import sys
+import time
+from typing import Any
+
+import tensorflow as tf
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.engines.group import Group
+from scalestudy.engines.keras.fit_callback import keras_callback
+from scalestudy.engines.script_group import OneProcess, SecretGroup
+
+
+class KerasScript:
+    """A process of a TensorFlow or Keras script that is measured; see `engines.torch.torch_script`.
+
+    Args:
+        placement: Placement of this process.
+        gpu: Index of its GPU among the visible GPUs; None on CPUs.
+        alone: Whether it joins no other processes.
+    """
+
+    keras_callback = staticmethod(keras_callback)
+
+    def __init__(self, placement: Placement, gpu: int | None, *, alone: bool = False) -> None:
+        self.group: Group = OneProcess() if alone or placement.size == 1 else SecretGroup(placement)
+        self.device = "cpu" if gpu is None else f"GPU:{gpu}"
+        self.threads = tf.config.threading.get_intra_op_parallelism_threads()
+        self._gpu = gpu is not None
+        self._model: Any = None
+        self._first = self._last = _now()
+
+    def begin(self) -> None:
+        """Wait for the device, then start timing."""
+        self._wait()
+        self._first = self._last = _now()
+
+    def mark(self) -> None:
+        """Set the end of the timed interval after all work given to the device so far."""
+        self._wait()
+        self._last = _now()
+
+    def seconds(self) -> tuple[float, float]:
+        """Return the seconds from `begin` to the last `mark`, and this process's CPU seconds in between."""
+        wall, used = (last - first for first, last in zip(self._first, self._last, strict=True))
+        return wall, used
+
+    def scalar(self, value: Any) -> float:
+        return float(value)
+
+    def parameters(self, model: Any) -> int:
+        return sum(int(variable.numpy().size) for variable in model.trainable_variables)
+
+    def digest(self, model: Any) -> str:
+        """Return the SHA-256 of a model's trainable parameters. Moving statistics may differ by rank."""
+        self._model = model
+        words = hashlib.sha256()
+        for variable in model.trainable_variables:
+            words.update(variable.numpy().tobytes())
+        return words.hexdigest()
+
+    def devices(self) -> list[str]:
+        if not self._gpu:
+            return ["cpu"]
+        details = [
+            tf.config.experimental.get_device_details(gpu) for gpu in tf.config.get_visible_devices("GPU")
+        ]
+        return [str(one.get("device_name", "gpu")) for one in details]
+
+    def build_record(self) -> dict[str, Any]:
+        return {"tensorflow": dict(tf.sysconfig.get_build_info())}
+
+    def joined(self, model: Any) -> int:
+        """Return the workers whose gradients are combined: Horovod's size, or a strategy's replicas."""
+        horovod = _horovod()
+        if horovod is not None:
+            return int(horovod.size())
+        return int(_strategy(model).num_replicas_in_sync)
+
+    def communication(self) -> str | None:
+        """Return what sums the gradients, if it is known."""
+        horovod = _horovod()
+        if horovod is not None and horovod.size() > 1:
+            if self._gpu and horovod.nccl_built():
+                return "nccl"
+            return "mpi" if horovod.mpi_enabled() else "gloo"
+        if _strategy(self._model).num_replicas_in_sync > 1 and not self._gpu:
+            return "ring"  # whatever a script asks for, CPUs sum in rings
+        return None
+
+    def _wait(self) -> None:
+        if self._gpu:
+            tf.test.experimental.sync_devices()
+
+
+def _horovod() -> Any:
+    """Return Horovod if the script has started it."""
+    horovod = sys.modules.get("horovod.tensorflow")
+    return horovod if horovod is not None and horovod.is_initialized() else None
+
+
+def _strategy(model: Any) -> Any:
+    """Return the strategy under which a model was made."""
+    if hasattr(model, "distribute_strategy"):
+        return model.distribute_strategy
+    return tf.distribute.get_strategy()
+
+
+def _now() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()

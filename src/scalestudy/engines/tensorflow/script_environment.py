@@ -1,0 +1,90 @@
+"""What a TensorFlow script finds around it: TF_CONFIG, srun's variables, Horovod's rendezvous, devices."""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Literal
+
+from scalestudy.cluster.placement import Placement
+from scalestudy.cluster.resolve import PROXIES
+from scalestudy.engines.script_group import hold_secret
+from scalestudy.engines.tensorflow.tensorflow_traits import (
+    HOROVOD,
+    MIRRORED,
+    MULTIWORKER,
+    TF_CONFIG,
+    tf_config,
+)
+from scalestudy.hardware import cores
+
+
+def slurm_variables(placement: Placement, gpus: int) -> dict[str, str]:
+    """Return what srun would set for this process of a step on one node, as far as scripts read it.
+
+    SLURM_JOB_ID and SLURM_STEP_ID are left out: they would claim a job that no queue knows.
+
+    Args:
+        placement: Placement of this process.
+        gpus: GPUs of this node's processes; 0 on CPUs.
+    """
+    size, node = str(placement.size), placement.hosts[0]
+    counts = dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"), size)
+    per_node = ("SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE")
+    counts |= dict.fromkeys(per_node, size)
+    nodes = dict.fromkeys(("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST"), node)
+    numbers = dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_STEP_NUM_NODES"), "1")
+    place = {
+        "SLURM_PROCID": str(placement.rank),
+        "SLURM_LOCALID": str(placement.local_rank),
+        "SLURM_NODEID": "0",
+        "SLURMD_NODENAME": node,
+        "SLURM_CPUS_PER_TASK": str(len(cores.granted())),
+    }
+    return counts | nodes | numbers | place | ({"SLURM_GPUS_ON_NODE": str(gpus)} if gpus else {})
+
+
+def set_environment(
+    strategy: str, placement: Placement, *, workers: int, device: Literal["cpu", "gpu"], gpus: int
+) -> None:
+    """Set what a script of this strategy needs, in this process and before the script starts.
+
+    Args:
+        strategy: Name of its strategy.
+        placement: Placement of this process.
+        workers: Workers of the run, which `mirrored` has in one process.
+        device: Device of the workers.
+        gpus: GPUs of this node's processes; 0 on CPUs.
+
+    Raises:
+        UserError: If the processes have no port, host or secret.
+        RunError: If rank 0 is not reached in time.
+    """
+    hold_secret()
+    os.environ.pop(TF_CONFIG, None)
+    if placement.source == "torchrun":  # local: under srun, its own variables are there
+        os.environ.update(slurm_variables(placement, gpus))
+    if strategy == MULTIWORKER.name:
+        os.environ[TF_CONFIG] = tf_config(placement)
+        _unset_proxies(os.environ)
+    elif strategy == HOROVOD.name:
+        from scalestudy.engines.tensorflow import horovod_rendezvous
+
+        horovod_rendezvous.join(placement, device=device)
+    elif strategy == MIRRORED.name and device == "cpu" and workers > 1:
+        _divide_cpu(workers)
+
+
+def _unset_proxies(variables: Mapping[str, str]) -> None:
+    """Unset the proxies, to which gRPC would send the workers' traffic."""
+    for name in [name for name in PROXIES if name in variables]:
+        print(f"scalestudy: {name} is unset for {MULTIWORKER.name}", file=sys.stderr)
+        del os.environ[name]
+
+
+def _divide_cpu(workers: int) -> None:
+    """Give MirroredStrategy a logical CPU device for each worker: by itself it takes the CPU as one."""
+    import tensorflow as tf
+
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    logical = [tf.config.LogicalDeviceConfiguration() for _ in range(workers)]
+    tf.config.set_logical_device_configuration(cpu, logical)

@@ -1,0 +1,90 @@
+"""How a script is distributed is told by its imports and names."""
+
+import pytest
+
+from scalestudy.features.scripts import script_strategy
+from scalestudy.features.scripts.script_strategy import find_strategy, refuse_alone, refuse_keras_3
+from scalestudy.util.errors import UserError
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "train.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("import torch", "ddp"),
+        ("import tensorflow as tf\nimport horovod.tensorflow.keras as hvd", "horovod"),
+        ("import keras\nimport horovod.tensorflow as hvd", "horovod"),
+        ("import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()", "multiworker"),
+        (
+            "import tensorflow as tf\ns = tf.distribute.experimental.CollectiveAllReduceStrategy()",
+            "multiworker",
+        ),
+        ("from tensorflow.distribute import MirroredStrategy", "mirrored"),
+        ("import tensorflow as tf  # MirroredStrategy some day", "single"),
+        ("import tf_keras, tensorflow", "single"),
+    ],
+)
+def test_the_strategy_is_the_one_that_the_script_names(file, text, name):
+    file.write_text(text)
+    found = find_strategy(file)
+    assert (found.name, found.doubt) == (name, "")
+
+
+def test_a_module_beside_the_script_may_name_it(file):
+    file.write_text("import tensorflow, network")
+    (file.parent / "network.py").write_text("import horovod.tensorflow as hvd")
+    assert find_strategy(file).name == "horovod"
+
+
+def test_of_two_strategies_one_is_started_and_both_are_said(file):
+    file.write_text(
+        "import tensorflow as tf\n"
+        "if many:\n    s = tf.distribute.MultiWorkerMirroredStrategy()\n"
+        "else:\n    s = tf.distribute.MirroredStrategy()\n"
+    )
+    found = find_strategy(file)
+    assert found.name == "multiworker"
+    assert "mirrored" in found.doubt and "--strategy" in found.doubt
+    assert find_strategy(file, "mirrored").doubt == ""
+
+
+def test_a_script_that_chooses_its_gpu_must_see_all(file):
+    file.write_text("import tensorflow as tf\ntf.config.set_visible_devices(gpus[rank], 'GPU')")
+    assert find_strategy(file).chooses_gpu
+    file.write_text("import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()")
+    assert not find_strategy(file).chooses_gpu
+
+
+def test_a_script_that_distributes_nothing_is_no_script_for_several_workers(file):
+    file.write_text("import keras")
+    refuse_alone(file, "single", 1)
+    with pytest.raises(UserError, match=r"distributed-script\.md"):
+        refuse_alone(file, "single", 2)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "text", "said"),
+    [
+        ("multiworker", "import tensorflow\nmodel.fit(x)", "20585"),
+        ("horovod", "import horovod.tensorflow.keras as hvd", "Horovod's optimizer"),
+        ("horovod", "from horovod import keras", "Horovod's optimizer"),
+        ("multiworker", "import tensorflow\nfor x in data: step(x)", None),
+        ("horovod", "import horovod.tensorflow as hvd\nmodel.fit(x)", None),
+        ("mirrored", "import tensorflow\nmodel.fit(x)", None),
+    ],
+)
+def test_what_does_not_work_with_keras_3_is_refused_before_it_starts(file, monkeypatch, strategy, text, said):
+    file.write_text(text)
+    monkeypatch.setattr(script_strategy, "_keras_major", lambda: 3)
+    if said is None:
+        refuse_keras_3(file, strategy, {})
+    else:
+        with pytest.raises(UserError, match=rf"(?s){said}.*TF_USE_LEGACY_KERAS=1"):
+            refuse_keras_3(file, strategy, {})
+    refuse_keras_3(file, strategy, {"TF_USE_LEGACY_KERAS": "1"})
+    monkeypatch.setattr(script_strategy, "_keras_major", lambda: 2)
+    refuse_keras_3(file, strategy, {})
