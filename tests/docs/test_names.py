@@ -225,7 +225,7 @@ OBJECTS = {
 def attributes(name: str) -> frozenset[str]:
     """Return the public attributes of an object of the Python interface."""
     texts = [(SOURCE / "scalestudy" / file).read_text("utf-8") for file in OBJECTS[name]]
-    return frozenset(re.findall(r"(?:def (?=\w+\(self)|self\.)([a-z]\w*)", "".join(texts)))
+    return frozenset(re.findall(r"(?:def (?=\w+\(\s*self)|self\.)([a-z]\w*)", "".join(texts)))
 
 
 def faults_of_python(code: str) -> Iterator[str]:

@@ -17,6 +17,10 @@ def model(data):
     """Build it."""
     return net.Net(data, act="gelu")
 '''
+ABOVE = """import os, sys
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import net
+"""
 STUDY = 'task = "own.py"\n[data]\nsource = "images"\n[sweep]\nworkers = 1\nseed = {}\n'
 
 
@@ -34,6 +38,14 @@ def folder(tmp_path: Path) -> Path:
     (place / "blocks" / "inner" / "deep.py").write_text("x = 1\n")
     (place / "unrelated.py").write_text("")
     return place
+
+
+def test_a_file_that_changes_its_path_finds_modules_above_it(folder: Path):
+    script = folder / "blocks" / "inner" / "train.py"
+    script.write_text(ABOVE)
+    assert source_files(str(script)) == {"train.py": script, "net.py": folder / "net.py"}
+    script.write_text("import net")
+    assert set(source_files(str(script))) == {"train.py"}
 
 
 def made(folder: Path, seed: int = 0) -> StudyFolder:

@@ -384,6 +384,9 @@ class Outcome(Record):
     """Set on which quality was measured: "validation", or "test" if the source has only a test set."""
     quality_labels: int | None = None
     """Number of labels in that set: one for each sample, or for each pixel."""
+    evaluated_samples: Count | None = None
+    """Samples on which a script's workers together measured the quality, each counted as often as it was
+    evaluated; None if the script does not count them."""
     constant_quality: float | None = None
     """Quality of the best constant prediction, which a model that has learned nothing reaches. None if the
     outputs are not classes."""

@@ -44,7 +44,7 @@ class OwnStep(Model):
 class Notebook:
     """Writes down what it is told, as `Workers`."""
 
-    measured = True
+    measured = is_chief = True
 
     def __init__(self):
         self.told = []
@@ -92,10 +92,11 @@ def test_samples_steps_loss_and_quality_of_each_epoch_are_reported():
     assert names[1:] == ["begin_epoch", "count_steps", "pause", "quality", "end_epoch"] * 2
 
 
-def test_without_validation_the_quality_is_of_the_training_samples():
+def test_without_validation_the_quality_is_of_the_training_samples(capsys):
     workers = Notebook()
     epoch(FitMeasure(workers, "accuracy", "higher", None), Model(), {"accuracy": 0.5})
     assert workers.of("quality") == [("accuracy", 40.0, 80, "higher")]
+    assert "training samples" in capsys.readouterr().err
     assert workers.of("count_steps") == [(80, 3, 32, 0.5, False)]
 
 

@@ -280,13 +280,90 @@ def test_each_version_of_a_script_has_a_folder_of_its_own(file, tmp_path):
         folder_path(script_here(), "studies/train")
 
 
-def test_arguments_of_a_script_are_swept(file, monkeypatch):
-    for rate in ("0.1", "0.2"):
-        monkeypatch.setattr(sys, "argv", [str(file), "--lr", rate])
+def test_other_arguments_of_a_script_are_other_rows_of_its_study(file, monkeypatch, call):
+    monkeypatch.setenv("SCALESTUDY_SCRIPT_OUT", "here")
+    for arguments in ([], ["--lr", "0.1"], ["--lr", "0.2"]):
+        monkeypatch.setattr(sys, "argv", [str(file), *arguments])
         measured(1, 1.0)
-    folder = StudyFolder.open("studies/train")
-    assert folder.study.sweep.other == {"script.arguments": ["--lr 0.1", "--lr 0.2"]}
-    assert len(read_study(folder).rows) == 2
+    folder = StudyFolder.open("here")
+    assert folder.study.sweep.other == {"script.arguments": ["", "--lr 0.1", "--lr 0.2"]}
+    assert len(read_study(folder).rows) == 3
+    code, out, err = call("report", "here")
+    assert code == 0 and "--lr 0.2" in out, out + err
+
+
+def test_a_batch_that_grows_with_the_workers_is_one_row_of_each_number(file, tmp_path, monkeypatch):
+    arguments = ("--batch", "{16*workers}")
+    swept = sweep_of(file, arguments, [1, 2], [0], launch={"device": "cpu"})
+    assert [script.filled()[1] for script in swept] == ["16", "32"]
+    assert [script.point.name for script in swept] == [
+        "ddp-w1-s0-arguments=--batch%20%27%7B16%2Aworkers%7D%27",
+        "ddp-w2-s0-arguments=--batch%20%27%7B16%2Aworkers%7D%27",
+    ]
+    (command, _) = commands(swept[1], RunFolder(tmp_path), 20_000, [0, 1], {})
+    assert command.arguments[-2:] == ["--batch", "32"]
+    for name, value in swept[1].variables().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", [str(file), "--batch", "32"])
+    assert measured(2, 1.0).point().name == swept[1].point.name
+
+
+def test_launcher_and_worker_agree_on_the_version_of_a_script_that_changes_its_path(file, monkeypatch):
+    (file.parent / "native").mkdir()
+    script, models = file.parent / "native" / "training.py", file.parent / "models.py"
+    script.write_text("import sys\nsys.path.insert(0, '..')\nimport torch, models\n")
+    models.write_text("width = 1\n")
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script))
+    (swept,) = sweep_of(script, (), [1], [0], launch={"device": "cpu"})
+    launched = swept.point.data.source
+    for name, value in swept.variables().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.syspath_prepend(str(file.parent))  # as the script has done in the worker
+    assert script_here().source == launched
+    models.write_text("width = 2\n")
+    monkeypatch.delenv("SCALESTUDY_SCRIPT_SOURCE")
+    assert script_here().source != launched == swept.point.data.source
+
+
+def test_a_run_whose_epochs_grow_with_the_workers_is_refused_and_an_earlier_one_withdrawn(
+    file, monkeypatch, capsys
+):
+    def epoch(workers):
+        run = recording(workers)
+        run.epoch([Tally(100, 10, 10, 1.0, loss=float(rank)) for rank in range(workers)])
+        return run
+
+    one = epoch(1)
+    one.result([left("same")])
+    with pytest.raises(RunError, match=r"(?s)200 with 2.*DistributedSampler.*--weak-scaling"):
+        epoch(2)
+    monkeypatch.setenv("SCALESTUDY_SCRIPT_WEAK", "1")
+    two = epoch(2)
+    two.result([left("same"), left("same")])
+    monkeypatch.delenv("SCALESTUDY_SCRIPT_WEAK")
+    capsys.readouterr()
+    epoch(1)
+    assert "ddp-w2-s0 is withdrawn" in capsys.readouterr().err
+    assert two.run.result() is None and "200 with 2" in two.run.failure().reason
+    assert one.run.result() is not None
+
+
+def test_a_quality_of_fewer_samples_with_more_workers_is_said(file, capsys):
+    for workers, rows in ((1, 224), (2, 8)):
+        run = recording(workers)
+        run.sense("accuracy", None)
+        tally = Tally(100 // workers, 10, 10, 1.0, qualities={"accuracy": (rows / 2, rows)})
+        run.epoch([tally] * workers)
+        run.result([left("same")] * workers)
+        assert run.run.result().evaluated_samples == rows * workers
+    assert "accuracy is of 16 samples, and of 224 in ddp-w1-s0" in capsys.readouterr().err
+
+
+def test_workers_that_never_joined_are_refused_after_the_first_epoch(file):
+    run = recording(2)
+    with pytest.raises(RunError, match=r"each trains on its own.*\n?.*DistributedDataParallel"):
+        run.epoch([Tally(6, 1, 6, 1.0, joined=1, digest="a"), Tally(6, 1, 6, 1.0, joined=1, digest="a")])
+    assert run.run.epochs() == []
 
 
 @with_torch

@@ -2,7 +2,13 @@
 
 import pytest
 
-from scalestudy.features.scripts.shared_work import Share, find_grown, grown_error, refuse_apart
+from scalestudy.features.scripts.shared_work import (
+    Share,
+    find_grown,
+    find_other_set,
+    grown_error,
+    refuse_apart,
+)
 from scalestudy.util.errors import RunError
 
 
@@ -63,3 +69,11 @@ def test_epochs_that_grow_with_the_workers_are_those_of_workers_that_read_everyt
     error = grown_error("horovod", 2, 120_000, 1, 60_000)
     for word in ("60,000", "120,000", "dataset.shard", "--weak-scaling"):
         assert word in str(error)
+
+
+def test_a_quality_of_fewer_samples_is_of_another_set():
+    assert find_other_set(8, 16, 1, 224)  # the remainder of each worker was dropped
+    assert find_other_set(1, 224, 8, 16)
+    assert not find_other_set(8, 224, 1, 224)
+    assert not find_other_set(3, 201, 1, 200)  # filled up
+    assert not find_other_set(4, 800, 1, 200)  # each worker evaluates everything

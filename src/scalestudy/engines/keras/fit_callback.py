@@ -82,6 +82,12 @@ class FitMeasure:
         if self._model is None:
             self._model = model
             self._workers.begin(left, model)
+            if self._workers.is_chief and not self._quality.startswith("val_"):
+                print(
+                    f"scalestudy: {self._quality} is measured on the training samples. Give fit "
+                    'validation_data and name "val_…" for a quality to compare.',
+                    file=sys.stderr,
+                )
         self._steps, self._training, self._evaluated = 0, None, None
         self._workers.begin_epoch()
 

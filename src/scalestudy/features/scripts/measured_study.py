@@ -34,7 +34,14 @@ from scalestudy.config.settings import (
 from scalestudy.config.task_sources import digests, source_files
 from scalestudy.features.scripts.join import ARGUMENTS as GIVEN
 from scalestudy.features.scripts.join import FOLDER, OUT, SOURCE, WEAK, Start, main_file
-from scalestudy.features.scripts.shared_work import JOIN, Share, find_grown, grown_error, refuse_apart
+from scalestudy.features.scripts.shared_work import (
+    JOIN,
+    Share,
+    find_grown,
+    find_other_set,
+    grown_error,
+    refuse_apart,
+)
 from scalestudy.hardware import cores
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.strategies import traits
@@ -292,6 +299,7 @@ class Recording:
         self._records: list[EpochRecord] = []
         self._most: list[int] = []
         self._senses: dict[str, Better | None] = {}
+        self._evaluated: dict[str, float] = {}
         self._began = self._written = time.time()
         self._progress = Progress(phase="training", epoch=1, epochs=epochs, step=0, steps=0, updated=0)
 
@@ -336,6 +344,7 @@ class Recording:
             validation=_values([tally.qualities for tally in tallies]),
         )
         self._records.append(record)
+        self._evaluated |= _denominators([tally.qualities for tally in tallies])
         self._most = [
             max(before, tally.most)
             for before, tally in zip(self._most or [0] * len(tallies), tallies, strict=True)
@@ -376,6 +385,27 @@ class Recording:
                 f"scalestudy: the result of {other.name} is withdrawn. {error}", file=sys.stderr, flush=True
             )
 
+    def _evaluated_samples(self, metric: str) -> int | None:
+        """Return the samples behind a metric, and warn if another run measured it on others."""
+        samples = round(self._evaluated.get(metric, 0))
+        workers = self._point.workers
+        for _, other in self._others():
+            seen = other.evaluated_samples
+            if (
+                samples
+                and seen
+                and other.metric == metric
+                and find_other_set(workers, samples, other.workers, seen)
+            ):
+                print(
+                    f"scalestudy: {metric} is of {samples:,} samples, and of {seen:,} in {other.name}, so their "
+                    "quality cannot be compared. Evaluate the whole set on each worker, or a share of it "
+                    "without drop_remainder.",
+                    file=sys.stderr,
+                    flush=True,
+                )
+        return samples or None
+
     def _others(self) -> Iterator[tuple[RunFolder, Result]]:
         """Yield the finished runs of this script with the same arguments."""
         for point in self._study.points():
@@ -406,6 +436,7 @@ class Recording:
         for record in records:
             last |= record.validation
         last |= _values([one.qualities for one in left])
+        self._evaluated |= _denominators([one.qualities for one in left])
         metric = next(iter(self._senses), "")
         sense = Sense(self._senses.get(metric), _known(metric).bounded)
         quality = last.get(metric)
@@ -437,6 +468,7 @@ class Recording:
             better=sense.better,
             bounded=sense.bounded,
             quality=quality,
+            evaluated_samples=self._evaluated_samples(metric),
             validation=last,
             best_quality=quality if best is None else best[0],
             best_epoch=best and best[1],
@@ -483,6 +515,16 @@ def _values(given: Sequence[Qualities]) -> dict[str, float]:
         total = sum(pair[1] for pair in pairs)
         values[name] = sum(pair[0] for pair in pairs) / total if total else float("nan")
     return values
+
+
+def _denominators(given: Sequence[Qualities]) -> dict[str, float]:
+    """Return the sum of the workers' denominators of each metric that counts samples."""
+    totals: dict[str, float] = {}
+    for name in dict.fromkeys(name for qualities in given for name in qualities):
+        parts = [qualities[name][1] for qualities in given if name in qualities]
+        if max(parts) > 1:  # 1 stands for a metric without a denominator
+            totals[name] = sum(parts)
+    return totals
 
 
 def _best(values: Sequence[tuple[float, int]], sense: Sense) -> tuple[float, int] | None:

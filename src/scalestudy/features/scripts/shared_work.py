@@ -95,6 +95,15 @@ def find_grown(workers: int, samples: int, other_workers: int, other_samples: in
     return abs(grown - 1) <= NEAR
 
 
+def find_other_set(workers: int, evaluated: int, other_workers: int, other_evaluated: int) -> bool:
+    """Return whether two runs measured their quality on other samples.
+
+    Their numbers may differ by a few, which fill up a batch, and each worker may evaluate everything.
+    """
+    same = abs(evaluated / other_evaluated - 1) <= NEAR
+    return not same and not find_grown(workers, evaluated, other_workers, other_evaluated)
+
+
 def grown_error(strategy: str, workers: int, samples: int, other: int, other_samples: int) -> RunError:
     """Return the error for a run that reads as many samples on each worker as another one in all."""
     return RunError(
