@@ -1,8 +1,7 @@
-"""Keras scripts as users write them: started as under their launchers, measured by one line, and found out."""
+"""Keras scripts as users write them: started, measured by one line, and found out if they do not share."""
 
 import importlib.util
 import json
-import os
 import re
 import subprocess
 import sys
@@ -150,7 +149,8 @@ strategy = tf.distribute.MultiWorkerMirroredStrategy()
 context = tf.distribute.get_replica_context
 total = strategy.run(lambda: context().all_reduce(tf.distribute.ReduceOp.SUM, tf.ones(())))
 names = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "RANK")
-seen = {"sum": float(total), "proxy": os.environ.get("grpc_proxy"), **{name: os.environ[name] for name in names}}
+seen = {name: os.environ[name] for name in names}
+seen |= {"sum": float(total), "proxy": os.environ.get("grpc_proxy")}
 with open(os.path.join(sys.argv[1], os.environ["SLURM_PROCID"]), "w") as file:
     json.dump(seen, file)
 """
@@ -166,4 +166,4 @@ def test_multiworker_processes_meet_by_tf_config_and_without_proxies(tmp_path, m
         assert seen == {"sum": 2.0, "proxy": None, "SLURM_NTASKS": "2"} | dict.fromkeys(
             ("SLURM_PROCID", "SLURM_LOCALID", "RANK"), rank
         )
-    assert "Nothing was measured" in done.stderr and os.environ["grpc_proxy"]
+    assert "Nothing was measured" in done.stderr

@@ -72,12 +72,15 @@ class KerasScript:
     def build_record(self) -> dict[str, Any]:
         return {"tensorflow": dict(tf.sysconfig.get_build_info())}
 
-    def joined(self, model: Any) -> int:
-        """Return the workers whose gradients are combined: Horovod's size, or a strategy's replicas."""
-        horovod = _horovod()
+    def joined(self, model: Any) -> int | None:
+        """Return the workers whose gradients are combined: Horovod's size, or a strategy's replicas.
+
+        None for a loop without a Keras model, whose strategy is not known here.
+        """
+        horovod, strategy = _horovod(), _strategy(model)
         if horovod is not None:
             return int(horovod.size())
-        return int(_strategy(model).num_replicas_in_sync)
+        return None if strategy is None else int(strategy.num_replicas_in_sync)
 
     def communication(self) -> str | None:
         """Return what sums the gradients, if it is known."""
@@ -86,7 +89,8 @@ class KerasScript:
             if self._gpu and horovod.nccl_built():
                 return "nccl"
             return "mpi" if horovod.mpi_enabled() else "gloo"
-        if _strategy(self._model).num_replicas_in_sync > 1 and not self._gpu:
+        strategy = _strategy(self._model)
+        if strategy is not None and strategy.num_replicas_in_sync > 1 and not self._gpu:
             return "ring"  # whatever a script asks for, CPUs sum in rings
         return None
 
@@ -102,10 +106,8 @@ def _horovod() -> Any:
 
 
 def _strategy(model: Any) -> Any:
-    """Return the strategy under which a model was made."""
-    if hasattr(model, "distribute_strategy"):
-        return model.distribute_strategy
-    return tf.distribute.get_strategy()
+    """Return the strategy under which a Keras model was made; None for anything else."""
+    return getattr(model, "distribute_strategy", None)
 
 
 def _now() -> tuple[float, float]:

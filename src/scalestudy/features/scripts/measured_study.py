@@ -391,15 +391,11 @@ class Recording:
         workers = self._point.workers
         for _, other in self._others():
             seen = other.evaluated_samples
-            if (
-                samples
-                and seen
-                and other.metric == metric
-                and find_other_set(workers, samples, other.workers, seen)
-            ):
+            comparable = samples and seen and other.metric == metric
+            if comparable and find_other_set(workers, samples, other.workers, seen or 0):
                 print(
-                    f"scalestudy: {metric} is of {samples:,} samples, and of {seen:,} in {other.name}, so their "
-                    "quality cannot be compared. Evaluate the whole set on each worker, or a share of it "
+                    f"scalestudy: {metric} is of {samples:,} samples, and of {seen:,} in {other.name}, so "
+                    "their quality cannot be compared. Evaluate the whole set on each worker, or a share of it "
                     "without drop_remainder.",
                     file=sys.stderr,
                     flush=True,
