@@ -123,7 +123,9 @@ class FitMeasure:
         of_validation = self._quality.startswith("val_")
         seen = self._evaluated if of_validation else self._training
         if self._quality in logs:
-            rows = seen.samples if seen is not None and seen.samples else 1
+            rows = 1
+            if seen is not None and seen.samples:
+                rows = seen.samples
             value = float(logs[self._quality])
             self._workers.quality(self._quality, value * rows, rows, better=self._better)
         elif seen is not None:  # evaluated in this epoch, but not by this metric
@@ -141,17 +143,22 @@ class FitMeasure:
             UserError: It is not counted.
         """
         if self._given is not None:
+            samples = self._given * self._steps
             # Other callbacks may average the epoch's loss over workers, but not that of its last step.
             loss = self._last.get("loss")
-            return Seen(self._given * self._steps, None if loss is None else float(loss))
+            if loss is not None:
+                loss = float(loss)
+            return Seen(samples, loss)
         keras: Any = importlib.import_module(_keras())
-        model = type(self._model)
-        own_step = model.train_step is not keras.Model.train_step
-        seen = None if own_step else _counted(self._model)
+        kind = type(self._model)
+        counts = kind.train_step is keras.Model.train_step
+        seen = None
+        if counts:
+            seen = _counted(self._model)
         if seen is None or not seen.samples:
             raise UserError(
-                "a model whose train_step is Keras's own, which counts samples",
-                f"{model.__name__}, {'which has its own' if own_step else 'without a mean loss'}",
+                "a model that Keras's own train_step trains, which counts samples",
+                f"{kind.__name__}, which does not",
                 "Name the samples of a step of this process: keras_callback(…, batch_size=32).",
             )
         return seen
@@ -164,10 +171,22 @@ def _keras() -> str:
 
 def _counted(model: Any) -> Seen | None:
     """Return samples and mean of the loss since Keras last reset it; None for a model without such a mean."""
-    mean = next((metric for metric in model.metrics if metric.name == "loss"), None)
-    if mean is None or not hasattr(mean, "count"):
+    for metric in model.metrics:
+        if metric.name == "loss" and hasattr(metric, "count"):
+            break
+    else:
         return None
-    samples, total = float(mean.count.numpy()), float(mean.total.numpy())
-    loss = total / samples if samples and math.isfinite(total) else None
+    samples = float(metric.count.numpy())
+    total = float(metric.total.numpy())
+    loss = None
+    if samples and math.isfinite(total):
+        loss = total / samples
+    return Seen(round(samples), loss, shared=_is_shared(model))
+
+
+def _is_shared(model: Any) -> bool:
+    """Return whether a strategy sums what several replicas of a model have counted."""
     strategy = getattr(model, "distribute_strategy", None)
-    return Seen(round(samples), loss, shared=strategy is not None and strategy.num_replicas_in_sync > 1)
+    if strategy is None:  # Keras on another backend than TensorFlow
+        return False
+    return int(strategy.num_replicas_in_sync) > 1

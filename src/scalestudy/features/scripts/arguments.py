@@ -19,8 +19,12 @@ OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Pow: operator.pow,
 }
 NAMES = ("workers", "seed")
+BRACES = re.compile(r"\{([^{}]*)\}")
 LARGEST = 1e12
-"""Largest operand: a power of larger ones would not end."""
+"""Largest operand."""
+LARGEST_POWER = 64
+Number = int | float
+Values = Mapping[str, int]
 
 
 def fill_arguments(arguments: Sequence[str], *, workers: int, seed: int) -> list[str]:
@@ -32,50 +36,90 @@ def fill_arguments(arguments: Sequence[str], *, workers: int, seed: int) -> list
         UserError: An expression misspells a name, or has no value.
     """
     values = {"workers": workers, "seed": seed}
-    return [re.sub(r"\{([^{}]*)\}", lambda match: _filled(match, values), text) for text in arguments]
+
+    def fill(match: re.Match[str]) -> str:
+        return _filled(match[1], values)
+
+    return [BRACES.sub(fill, text) for text in arguments]
 
 
-def _filled(match: re.Match[str], values: Mapping[str, int]) -> str:
-    tree = _expression(match[1])
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} if tree else set()
-    for name in names - values.keys():
+def _filled(text: str, values: Values) -> str:
+    """Return the value of the expression between two braces, or the text as it was."""
+    unchanged = f"{{{text}}}"
+    tree = _expression(text)
+    if tree is None:
+        return unchanged
+    names = _names(tree)
+    unknown = names.difference(values)
+    if not unknown and not names:
+        return unchanged
+    if unknown:
+        name = min(unknown)
         close = suggestion(name, NAMES)
-        if close is None and not names & values.keys():
-            return match[0]
-        raise UserError(
-            f"an expression of {' and '.join(NAMES)} in the script's arguments",
-            match[0],
-            f"Did you mean `{close}`?" if close else f"{name} has no value here.",
-        )
-    if tree is None or not names:
-        return match[0]
+        meant = close is not None or unknown != names
+        if not meant:
+            return unchanged
+        remedy = f"{name} has no value here."
+        if close is not None:
+            remedy = f"Did you mean `{close}`?"
+        raise UserError("an expression of workers and seed in the script's arguments", unchanged, remedy)
     try:
         value = _value(tree.body, values)
     except (ArithmeticError, ValueError) as error:
         raise UserError(
-            f"an expression with + - * / // % ** of {' and '.join(NAMES)}", match[0], f"It has none: {error}."
+            "an expression of workers and seed with + - * / // % **",
+            unchanged,
+            f"It has no value: {error}.",
         ) from error
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)
 
 
 def _expression(text: str) -> ast.Expression | None:
+    """Return the syntax tree of an expression, or None for any other text."""
     try:
         return ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def _value(node: ast.expr, values: Mapping[str, int]) -> int | float:
+def _names(tree: ast.AST) -> set[str]:
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+    return names
+
+
+def _value(node: ast.expr, values: Values) -> Number:
+    """Compute an arithmetic expression. Nothing else is evaluated, since `eval` would run any code.
+
+    Raises:
+        ValueError: It is no arithmetic, or its numbers are too large.
+        ArithmeticError: It divides by zero.
+    """
     match node:
         case ast.Name():
             return values[node.id]
-        case ast.Constant(value=int() | float()):
-            return node.value  # type: ignore[return-value]
+        case ast.Constant(value=int() | float() as number):
+            return number
         case ast.UnaryOp(op=ast.USub()):
             return -_value(node.operand, values)
         case ast.BinOp() if type(node.op) in OPERATORS:
-            left, right = _value(node.left, values), _value(node.right, values)
-            if max(abs(left), abs(right)) > LARGEST or (isinstance(node.op, ast.Pow) and abs(right) > 64):
-                raise ValueError("its numbers are too large")
-            return OPERATORS[type(node.op)](left, right)  # type: ignore[no-any-return]
+            left = _value(node.left, values)
+            right = _value(node.right, values)
+            _refuse_large(node.op, left, right)
+            compute = OPERATORS[type(node.op)]
+            result: Number = compute(left, right)
+            return result
     raise ValueError(f"{ast.unparse(node)} is no arithmetic")
+
+
+def _refuse_large(operation: ast.operator, left: Number, right: Number) -> None:
+    """Refuse operands whose power would take all memory, or all time."""
+    too_large = abs(left) > LARGEST or abs(right) > LARGEST
+    if isinstance(operation, ast.Pow) and abs(right) > LARGEST_POWER:
+        too_large = True
+    if too_large:
+        raise ValueError("its numbers are too large")

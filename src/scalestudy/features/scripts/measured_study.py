@@ -395,8 +395,8 @@ class Recording:
             if comparable and find_other_set(workers, samples, other.workers, seen or 0):
                 print(
                     f"scalestudy: {metric} is of {samples:,} samples, and of {seen:,} in {other.name}, so "
-                    "their quality cannot be compared. Evaluate the whole set on each worker, or a share of it "
-                    "without drop_remainder.",
+                    "their quality cannot be compared. Evaluate the whole set on each worker, or a share of "
+                    "it without drop_remainder.",
                     file=sys.stderr,
                     flush=True,
                 )

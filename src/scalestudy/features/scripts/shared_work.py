@@ -58,33 +58,46 @@ def refuse_apart(strategy: str, workers: int, shares: Sequence[Share]) -> None:
     Raises:
         RunError: What was seen, and the line to write.
     """
-    least = min((share.joined for share in shares if share.joined is not None), default=workers)
-    if least != workers:
-        alone = "each trains on its own" if least == 1 else f"a group of {least}"
+    for share in shares:
+        if share.joined is None or share.joined == workers:
+            continue
+        group = f"a group of {share.joined}"
+        if share.joined == 1:
+            group = "each trains on its own"
+        line = JOIN.get(strategy, JOIN["ddp"])
         raise RunError(
             f"{workers} workers that combine their gradients",
-            f"{alone}: {_twice(shares)}",
-            f"Write {JOIN.get(strategy, JOIN['ddp'])}; otherwise this is no scaling. See {GUIDE}.",
+            f"{group}: {_describe(shares)}",
+            f"Write {line}; otherwise this is no scaling. See {GUIDE}.",
         )
-    losses = [share.loss for share in shares]
-    alike = len({(share.samples, share.steps) for share in shares}) == 1
-    known = [loss for loss in losses if loss is not None and math.isfinite(loss)]
-    if len(shares) < 2 or any(share.shared for share in shares) or not alike or len(known) < len(shares):
-        return
-    if all(math.isclose(loss, known[0], rel_tol=SAME_LOSS) for loss in known):
+    if len(shares) > 1 and _is_same_work(shares):
+        line = SHARE.get(strategy, SHARE["ddp"])
         raise RunError(
             "each worker to train on other samples",
-            f"the same mean loss on all {len(shares)} ({known[0]:.7g}) after {_twice(shares)}",
-            f"Write {SHARE.get(strategy, SHARE['ddp'])}; otherwise this is no scaling. If the loss that you "
-            "count is averaged over the workers, count this worker's own.",
+            f"the same mean loss on all {len(shares)} ({shares[0].loss:.7g}) after {_describe(shares)}",
+            f"Write {line}; otherwise this is no scaling. If the loss that you count is averaged over the "
+            "workers, count this worker's own.",
         )
 
 
-def _twice(shares: Sequence[Share]) -> str:
-    first = shares[0].samples
-    if all(share.samples == first for share in shares):
-        return f"{first:,} samples an epoch each"
-    return f"{' and '.join(f'{share.samples:,}' for share in shares)} samples an epoch"
+def _is_same_work(shares: Sequence[Share]) -> bool:
+    """Return whether all processes took as many steps, of as many samples, to the same loss."""
+    first = shares[0]
+    for share in shares:
+        if share.shared or share.loss is None or first.loss is None:
+            return False
+        if (share.samples, share.steps) != (first.samples, first.steps):
+            return False
+        if not math.isclose(share.loss, first.loss, rel_tol=SAME_LOSS):  # False for NaN
+            return False
+    return True
+
+
+def _describe(shares: Sequence[Share]) -> str:
+    counts = [f"{share.samples:,}" for share in shares]
+    if len(set(counts)) == 1:
+        return f"{counts[0]} samples an epoch each"
+    return f"{' and '.join(counts)} samples an epoch"
 
 
 def find_grown(workers: int, samples: int, other_workers: int, other_samples: int) -> bool:
