@@ -54,6 +54,8 @@ def test_what_cannot_be_started_is_refused(file):
             planned(file)
     with pytest.raises(UserError, match="--strategy horovod"):
         planned(file, strategy="native")
+    with pytest.raises(UserError, match="mirrored\\?"):
+        planned(file, strategy="mirored")
 
 
 def test_a_script_may_leave_the_training_to_a_module_beside_it(file):

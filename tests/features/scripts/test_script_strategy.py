@@ -18,6 +18,7 @@ def file(tmp_path):
         ("import torch", "ddp"),
         ("import tensorflow as tf\nimport horovod.tensorflow.keras as hvd", "horovod"),
         ("import keras\nimport horovod.tensorflow as hvd", "horovod"),
+        ("import horovod.tensorflow as hvd", "horovod"),
         ("import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrategy()", "multiworker"),
         (
             "import tensorflow as tf\ns = tf.distribute.experimental.CollectiveAllReduceStrategy()",

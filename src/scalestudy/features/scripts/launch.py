@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from scalestudy.cluster.placement import Placement, check_placement
 from scalestudy.config.expand import RunOrder
+from scalestudy.config.formula import suggestion
 from scalestudy.config.parse import study_of
 from scalestudy.config.point import Point, Terms
 from scalestudy.config.settings import ResolvedLaunch
@@ -139,9 +140,9 @@ def strategy_of(file: Path, strategy: str | None, workers: int) -> str:
             "a Python script", f"{file}, which is not a file", "Put the script first, then its arguments."
         )
     if strategy is not None and strategy not in STRATEGIES:
-        raise UserError(
-            f"--strategy {', '.join(STRATEGIES)}", strategy, "Name how the script distributes its training."
-        )
+        close = suggestion(strategy, STRATEGIES)
+        remedy = f"Did you mean {close}?" if close else "Name how the script distributes its training."
+        raise UserError(f"--strategy {', '.join(STRATEGIES)}", strategy, remedy)
     found = find_strategy(file, strategy)
     refuse_alone(file, found.name, workers)
     refuse_keras_3(file, found.name)

@@ -63,7 +63,7 @@ def _named(file: Path, files: Iterable[Path], words: set[str]) -> Found:
     names = list(dict.fromkeys(OWN[word] for word in OWN if word in words))
     if any(engine_of_script(source).name == "torch" for source in files) and not names:
         return Found(SCRIPT_STRATEGY)
-    if not any(find_engines(source) for source in files):
+    if not horovod and not any(find_engines(source) for source in files):
         raise UserError(
             "a script that imports torch, accelerate, lightning, transformers, tensorflow or keras",
             f"{file}, which does not",
