@@ -1,11 +1,13 @@
 """Other ways to start the workers of a job."""
 
+import json
 import re
 import shutil
 import sys
 
 import pytest
 
+from guide_scripts import write_from_guide
 from paths import SUPPORT
 from scalestudy.engines.tensorflow.installation import library_file as horovod_built
 from studies import log, result, results_of, write_site, write_study
@@ -41,3 +43,16 @@ def test_fourteen_nodes_without_accounting_train_as_one(big_cluster):
     found = result(study, point)
     assert found["samples_processed"] == found["training_samples"]
     assert len(found["cpu_percent"]) == 14
+
+
+@pytest.mark.skipif(not horovod_built(), reason="Horovod is not built here")
+def test_a_keras_script_is_started_and_measured_under_srun(cluster):
+    folder = cluster.folder("script")
+    script = write_from_guide(folder, "train_keras.py")
+    launch = (sys.executable, "-m", "scalestudy", "launch", "--device", "cpu", script)
+    cluster.run("srun", "-N2", "-n2", "--mpi=none", *launch, cwd=folder)
+    (run,) = (folder / "studies" / "train_keras" / "points").glob("horovod-w2-s0/run-1")
+    found = json.loads((run / "result.json").read_text())
+    assert (found["workers"], found["communication"], len(found["hosts"])) == (2, "gloo", 2)
+    assert found["training_samples"] == 800 and found["quality"] > 0.8
+    assert not list((folder / "studies").glob(".launch-*"))

@@ -2,14 +2,13 @@
 
 import importlib.util
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from paths import PROJECT
+from guide_scripts import write_from_guide
 from scalestudy.analysis.findings import read_study
 from scalestudy.store.study_folder import StudyFolder
 
@@ -34,14 +33,6 @@ def results(folder):
     study = StudyFolder.open(folder)
     runs = [study.runs(point.name)[-1] for point in study.points()]
     return {run.result().workers: run for run in runs if run.result()}
-
-
-def write_from_guide(folder, name):
-    """Write a complete script of the guide into a folder."""
-    guide = (PROJECT / "docs" / "guides" / "script.md").read_text("utf-8")
-    (text,) = re.findall(rf'^```python title="{name}"\n(.*?)^```', guide, re.MULTILINE | re.DOTALL)
-    (folder / name).write_text(text)
-    return folder / name
 
 
 @with_horovod

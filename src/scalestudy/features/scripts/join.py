@@ -117,13 +117,21 @@ class Start(NamedTuple):
     launched: bool = False
 
 
+_kept: list[Placement] = []
+
+
+def keep_placement(placement: Placement) -> None:
+    """Keep the placement of this process: after torchrun's variables are set, srun's are hidden by them."""
+    _kept[:] = [placement]
+
+
 def start_of(variables: Mapping[str, str], modules: Mapping[str, Any]) -> Start:
     """Return the role of this process. `variables` and `modules` are usually `os.environ` and `sys.modules`.
 
     Raises:
         UserError: The script trains with no framework that can be measured.
     """
-    placement = resolve(variables)
+    placement = _kept[0] if _kept else resolve(variables)
     strategy = variables.get(STRATEGY)
     if strategy is None:
         file = main_file(modules)

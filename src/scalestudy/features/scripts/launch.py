@@ -256,11 +256,13 @@ def run_rank(
     terms = Terms(implementation=name, launch=ResolvedLaunch(device=device))  # type: ignore[arg-type]
     point = measured_point(script_text(file, arguments), name, placement.size, seed, terms)
     script = Script(point, str(file), tuple(arguments), str(out) if out else None, weak)
-    environment = _environment(os.environ, device) | torchrun_variables(placement) | script.variables()
-    sys.stdout.flush()
+    environment = _environment(os.environ, device) | script.variables()
     words = [str(file), *script.filled()]
-    if name != SCRIPT_STRATEGY:
+    if name == SCRIPT_STRATEGY:
+        environment |= torchrun_variables(placement)
+    else:
         words = ["-P", "-m", script_process.__name__, "", *words]
+    sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, *words], environment)
 
 

@@ -37,11 +37,12 @@ def main(arguments: list[str]) -> int:
         join_network()  # before anything starts a thread
         die_with_launcher()
         from scalestudy.cluster.resolve import resolve
-        from scalestudy.features.scripts.join import torchrun_variables
+        from scalestudy.features.scripts.join import keep_placement, torchrun_variables
         from scalestudy.launch.supervise import supervise
         from scalestudy.store.run_folder import RunFolder
 
         placement = resolve(os.environ)
+        keep_placement(placement)
         os.environ.update(torchrun_variables(placement))
         if not folder:
             with _meeting(placement):
