@@ -3,7 +3,7 @@
 import hashlib
 import sys
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -44,14 +44,18 @@ class KerasScript:
 
     def seconds(self) -> tuple[float, float]:
         """Return the seconds from `begin` to the last `mark`, and this process's CPU seconds in between."""
-        wall, used = (last - first for first, last in zip(self._first, self._last, strict=True))
+        wall = self._last.wall - self._first.wall
+        used = self._last.used - self._first.used
         return wall, used
 
     def scalar(self, value: Any) -> float:
         return float(value)
 
     def parameters(self, model: Any) -> int:
-        return sum(int(variable.numpy().size) for variable in model.trainable_variables)
+        count = 0
+        for variable in model.trainable_variables:
+            count += int(variable.numpy().size)
+        return count
 
     def digest(self, model: Any) -> str:
         """Return the SHA-256 of a model's trainable parameters. Moving statistics may differ by rank."""
@@ -64,10 +68,11 @@ class KerasScript:
     def devices(self) -> list[str]:
         if not self._gpu:
             return ["cpu"]
-        details = [
-            tf.config.experimental.get_device_details(gpu) for gpu in tf.config.get_visible_devices("GPU")
-        ]
-        return [str(one.get("device_name", "gpu")) for one in details]
+        names = []
+        for gpu in tf.config.get_visible_devices("GPU"):
+            details = tf.config.experimental.get_device_details(gpu)
+            names.append(str(details.get("device_name", "gpu")))
+        return names
 
     def build_record(self) -> dict[str, Any]:
         return {"tensorflow": dict(tf.sysconfig.get_build_info())}
@@ -110,5 +115,12 @@ def _strategy(model: Any) -> Any:
     return getattr(model, "distribute_strategy", None)
 
 
-def _now() -> tuple[float, float]:
-    return time.perf_counter(), time.process_time()
+class _Moment(NamedTuple):
+    """Wall time and CPU time of this process, in seconds."""
+
+    wall: float
+    used: float
+
+
+def _now() -> _Moment:
+    return _Moment(time.perf_counter(), time.process_time())

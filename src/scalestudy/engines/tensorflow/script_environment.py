@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 from typing import Literal
 
 from scalestudy.cluster.placement import Placement
@@ -27,20 +27,30 @@ def slurm_variables(placement: Placement, gpus: int) -> dict[str, str]:
         placement: Placement of this process.
         gpus: GPUs of this node's processes; 0 on CPUs.
     """
-    size, node = str(placement.size), placement.hosts[0]
-    counts = dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS", "SLURM_STEP_NUM_TASKS"), size)
-    per_node = ("SLURM_TASKS_PER_NODE", "SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE")
-    counts |= dict.fromkeys(per_node, size)
-    nodes = dict.fromkeys(("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST"), node)
-    numbers = dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_STEP_NUM_NODES"), "1")
-    place = {
-        "SLURM_PROCID": str(placement.rank),
-        "SLURM_LOCALID": str(placement.local_rank),
-        "SLURM_NODEID": "0",
-        "SLURMD_NODENAME": node,
+    size = str(placement.size)
+    node = placement.hosts[0]
+    variables = {
         "SLURM_CPUS_PER_TASK": str(len(cores.granted())),
+        "SLURM_JOB_NODELIST": node,
+        "SLURM_JOB_NUM_NODES": "1",
+        "SLURM_LOCALID": str(placement.local_rank),
+        "SLURM_NNODES": "1",
+        "SLURM_NODEID": "0",
+        "SLURM_NODELIST": node,
+        "SLURM_NPROCS": size,
+        "SLURM_NTASKS": size,
+        "SLURM_NTASKS_PER_NODE": size,
+        "SLURM_PROCID": str(placement.rank),
+        "SLURM_STEP_NODELIST": node,
+        "SLURM_STEP_NUM_NODES": "1",
+        "SLURM_STEP_NUM_TASKS": size,
+        "SLURM_STEP_TASKS_PER_NODE": size,
+        "SLURM_TASKS_PER_NODE": size,
+        "SLURMD_NODENAME": node,
     }
-    return counts | nodes | numbers | place | ({"SLURM_GPUS_ON_NODE": str(gpus)} if gpus else {})
+    if gpus:
+        variables["SLURM_GPUS_ON_NODE"] = str(gpus)
+    return variables
 
 
 def set_environment(
@@ -74,17 +84,18 @@ def set_environment(
         _divide_cpu(workers)
 
 
-def _unset_proxies(variables: Mapping[str, str]) -> None:
+def _unset_proxies(variables: MutableMapping[str, str]) -> None:
     """Unset the proxies, to which gRPC would send the workers' traffic."""
-    for name in [name for name in PROXIES if name in variables]:
-        print(f"scalestudy: {name} is unset for {MULTIWORKER.name}", file=sys.stderr)
-        del os.environ[name]
+    for name in PROXIES:
+        if name in variables:
+            print(f"scalestudy: {name} is unset for {MULTIWORKER.name}", file=sys.stderr)
+            del variables[name]
 
 
 def _divide_cpu(workers: int) -> None:
     """Give MirroredStrategy a logical CPU device for each worker: by itself it takes the CPU as one."""
     import tensorflow as tf
 
-    (cpu,) = tf.config.list_physical_devices("CPU")
-    logical = [tf.config.LogicalDeviceConfiguration() for _ in range(workers)]
-    tf.config.set_logical_device_configuration(cpu, logical)
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    device = tf.config.LogicalDeviceConfiguration()
+    tf.config.set_logical_device_configuration(cpu, [device] * workers)

@@ -2,7 +2,7 @@
 
 import ast
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,38 +52,51 @@ def find_strategy(file: Path, asked: str | None = None) -> Found:
         UserError: The script trains with no known framework, or with a strategy under which it cannot start.
     """
     files = list(source_files(str(file.absolute())).values())
-    words = {word for source in files for word in _words(source)}
-    found = _named(file, files, words) if asked is None else Found(asked)
-    return found._replace(chooses_gpu=bool(words & set(CHOOSES_GPU)))
+    words = _all_words(files)
+    found = Found(asked) if asked else _named(file, files, words)
+    return found._replace(chooses_gpu=not words.isdisjoint(CHOOSES_GPU))
 
 
-def _named(file: Path, files: Iterable[Path], words: set[str]) -> Found:
-    files = list(files)
-    horovod = any("horovod" in find_packages(source) for source in files)
-    names = list(dict.fromkeys(OWN[word] for word in OWN if word in words))
-    if any(engine_of_script(source).name == "torch" for source in files) and not names:
+def _named(file: Path, files: Sequence[Path], words: set[str]) -> Found:
+    """Return the strategy that the sources of a script name."""
+    packages: set[str] = set()
+    engines: set[str] = set()
+    for source in files:
+        packages |= find_packages(source)
+        engines |= {engine_of_script(source).name} if find_engines(source) else set()
+    names = _own_strategies(words)
+    if "torch" in engines and not names:
         return Found(SCRIPT_STRATEGY)
-    if not horovod and not any(find_engines(source) for source in files):
+    if "horovod" in packages:
+        return Found("horovod", _doubt("horovod", names))
+    if not engines:
         raise UserError(
             "a script that imports torch, accelerate, lightning, transformers, tensorflow or keras",
             f"{file}, which does not",
             "Put the script first, then its arguments; name the framework in it or in a module beside it.",
         )
-    if horovod:
-        return Found("horovod", _doubt("horovod", names))
     if names:
         return Found(names[0], _doubt(names[0], names[1:]))
-    if other := next((word for word in NOT_STARTED if word in words), None):
-        raise UserError(
-            "a script with Horovod, MultiWorkerMirroredStrategy or MirroredStrategy",
-            f"{file.name}, which names {other}",
-            f"Use one of these, or write the model as a task: {GUIDE}.",
-        )
+    for other in NOT_STARTED:
+        if other in words:
+            raise UserError(
+                "a script with Horovod, MultiWorkerMirroredStrategy or MirroredStrategy",
+                f"{file.name}, which names {other}",
+                f"Use one of these, or write the model as a task: {GUIDE}.",
+            )
     return Found("single")
 
 
-def _doubt(name: str, others: Iterable[str]) -> str:
-    others = list(others)
+def _own_strategies(words: set[str]) -> list[str]:
+    """Return the strategies whose classes a script names, in the order of `OWN`."""
+    names: list[str] = []
+    for word, name in OWN.items():
+        if word in words and name not in names:
+            names.append(name)
+    return names
+
+
+def _doubt(name: str, others: Sequence[str]) -> str:
     if not others:
         return ""
     return (
@@ -115,10 +128,12 @@ def refuse_keras_3(file: Path, strategy: str, variables: Mapping[str, str] = os.
         UserError: Names what to use instead.
     """
     files = list(source_files(str(file.absolute())).values())
-    words = {word for source in files for word in _words(source)}
+    words = _all_words(files)
     if _legacy(words, variables) or _keras_major() < 3:
         return
-    imported = {name for source in files for name in find_modules(source)}
+    imported: set[str] = set()
+    for source in files:
+        imported |= find_modules(source)
     if strategy == "multiworker" and "fit" in words:
         what = "model.fit under MultiWorkerMirroredStrategy, which fails with Keras 3 (keras#20585)"
     elif imported & {"horovod.keras", "horovod.tensorflow.keras"}:
@@ -157,6 +172,13 @@ def find_modules(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return modules
+
+
+def _all_words(files: Sequence[Path]) -> set[str]:
+    words: set[str] = set()
+    for file in files:
+        words |= _words(file)
+    return words
 
 
 def _words(file: Path) -> set[str]:
