@@ -45,6 +45,7 @@ class Notebook:
     """Writes down what it is told, as `Workers`."""
 
     measured = is_chief = True
+    processes = 2
 
     def __init__(self):
         self.told = []
@@ -104,6 +105,7 @@ def test_what_a_strategy_counts_is_of_all_its_replicas():
     workers = Notebook()
     epoch(FitMeasure(workers, "loss", None, None), Model(replicas=2), {"loss": 0.5})
     assert workers.of("count_steps") == [(80, 3, 32, 0.5, True)]
+    assert workers.of("quality") == [("loss", 20.0, 40.0, None)]
 
 
 def test_an_epoch_without_evaluation_has_no_quality_and_a_wrong_name_is_refused():

@@ -123,9 +123,11 @@ class FitMeasure:
         of_validation = self._quality.startswith("val_")
         seen = self._evaluated if of_validation else self._training
         if self._quality in logs:
-            rows = 1
+            rows = 1.0
             if seen is not None and seen.samples:
                 rows = seen.samples
+                if seen.shared:
+                    rows /= self._workers.processes  # each process knows the sum over all
             value = float(logs[self._quality])
             self._workers.quality(self._quality, value * rows, rows, better=self._better)
         elif seen is not None:  # evaluated in this epoch, but not by this metric

@@ -57,6 +57,7 @@ class Workers:
     Attributes:
         rank: Rank of this process, from 0.
         size: Number of workers; a process of `mirrored` has all of them.
+        processes: Number of processes of the run.
         local_rank: Rank of this process among those of its node.
         is_chief: Whether this is rank 0.
         strategy: Name of the strategy; the script itself combines the gradients.
@@ -75,7 +76,7 @@ class Workers:
         self._helper = is_helper()
         self._session = session_of(start, alone=self._helper)
         self.device: str = self._session.device
-        self._start, self._processes = start, placement.size
+        self._start, self.processes = start, placement.size
         self._recording: Recording | None = None
         self._model: Any = None
         self._tally: Tally | None = None
@@ -142,9 +143,9 @@ class Workers:
         """
         tally = self._tally
         assert tally is not None
-        first, last = (place * samples // self._processes for place in (self.rank, self.rank + 1))
+        first, last = (place * samples // self.processes for place in (self.rank, self.rank + 1))
         tally.samples = last - first if shared else samples
-        tally.most = -(-largest // self._processes) if shared else largest
+        tally.most = -(-largest // self.processes) if shared else largest
         tally.steps, tally.shared = steps, shared
         tally.loss = None if loss is None else loss * tally.samples
         self._session.mark()
@@ -152,7 +153,7 @@ class Workers:
     def progress(self, samples: int, steps: int) -> None:
         """Show the progress of an epoch: this process's samples and steps so far."""
         if self._recording:
-            self._recording.step(samples * self._processes, steps)
+            self._recording.step(samples * self.processes, steps)
 
     def quality(self, name: str, value: Any, total: Any = None, *, better: Better | None = None) -> None:
         """Record a metric of this worker's evaluation. The first metric is the quality.
