@@ -28,16 +28,8 @@ RESULT = (
     *("per_worker_batch", "global_batch", "epochs", "updates", "samples_processed", "training_samples"),
     *("throughput", "steady_epochs", "training_seconds", "wall_seconds", "restarts", "phases"),
     *("better", "bounded", "quality", "quality_split", "quality_labels", "constant_quality"),
-    *(
-        "evaluated_samples",
-        "best_quality",
-        "best_epoch",
-        "parameters",
-        "shapes_digest",
-        "initial_digest",
-        "precision",
-    ),
-    *("input_scaling", "deterministic", "oversubscribed", "peak_memory_bytes"),
+    *("best_quality", "best_epoch", "parameters", "shapes_digest", "initial_digest", "precision"),
+    *("evaluated_samples", "input_scaling", "deterministic", "oversubscribed", "peak_memory_bytes"),
     *("cpu_percent", "gpu_percent", "gpus", "processes", "nodes", "usage_of", "flops_per_sample"),
     *("began", "finished", "by_script", "place"),
 )
