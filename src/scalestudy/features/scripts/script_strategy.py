@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scalestudy.config.task_sources import source_files
+from scalestudy.hardware.devices import VISIBLE
 from scalestudy.plugins.engines import engine_of_script, find_engines, find_packages
 from scalestudy.plugins.strategies import SCRIPT_STRATEGY
 from scalestudy.util.errors import UserError
@@ -24,7 +25,7 @@ STRATEGIES = ("horovod", "multiworker", "mirrored", "single", SCRIPT_STRATEGY)
 """Strategies under which a script can be started."""
 NOT_STARTED = ("ParameterServerStrategy", "TPUStrategy", "CentralStorageStrategy")
 """Strategies of TensorFlow under which scripts are not started."""
-CHOOSES_GPU = ("set_visible_devices", "CUDA_VISIBLE_DEVICES")
+CHOOSES_GPU = ("set_visible_devices", VISIBLE)
 """What a script names that chooses the GPU of its process itself."""
 
 
