@@ -31,58 +31,8 @@ ERRANDS: Registry[Callable[[Path, Placement], int]] = Registry("scalestudy.erran
 """Functions that a worker calls in a folder that is not a run: with `NAME.json` and without `point.json`."""
 
 
-def main(arguments: list[str]) -> int:
-    """Compute this process's part of a run. All settings are in RUN_DIR and the environment."""
-    if len(arguments) != 1:
-        print("usage: python -m scalestudy.worker RUN_DIR", file=sys.stderr)
-        return 2
-    try:
-        return _work(Path(arguments[0]))
-    except ScalestudyError as error:
-        print(f"scalestudy: {error}", file=sys.stderr, flush=True)
-        return error.exit_code
-    except SystemExit as error:  # from a task file; exit code 0 would mean that the work is done
-        from scalestudy.launch.supervise import exit_code
-
-        traceback.print_exc()
-        return exit_code(error) or 1
-    except Exception:
-        traceback.print_exc()
-        return 1
-
-
-def _work(path: Path) -> int:
-    join_network()  # before anything starts a thread
-    import psutil
-
-    from scalestudy.cluster.resolve import resolve
-    from scalestudy.measure.clock import PhaseClock
-
-    clock = PhaseClock(psutil.Process().create_time())
-    die_with_launcher()
-    placement = resolve(os.environ)
-    if not path.is_dir():
-        raise UserError(
-            "the folder of a run, seen by all nodes",
-            f"{str(path)!r}, which is not a folder on {socket.gethostname()}",
-            "Keep studies on a file system that the nodes share.",
-        )
-    _take_output(path, placement)
-    errand = next((name for name in ERRANDS.names() if (path / f"{name}.json").exists()), None)
-    if errand is not None:
-        from scalestudy.cluster.private_files import meeting_in, secret_set
-
-        with secret_set(path, placement), meeting_in(path, placement):
-            return ERRANDS.get(errand)(path, placement)
-    from scalestudy.launch.supervise import supervise
-    from scalestudy.store.run_folder import RunFolder
-
-    folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
-    folder.refuse_other_job()
-    return supervise(folder, placement.rank, lambda: _train(folder, placement, clock))
-
-
-def _train(folder: RunFolder, placement: Placement, clock: PhaseClock) -> int:
+def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> int:
+    """Compute one rank's part of a run, or what its mode asks for instead; return the exit code."""
     from scalestudy.cluster.private_files import meeting_in, secret_set
     from scalestudy.cluster.resolve import PROGRESS_TIMEOUT
     from scalestudy.config.task_sources import refuse_edited
@@ -114,6 +64,65 @@ def _train(folder: RunFolder, placement: Placement, clock: PhaseClock) -> int:
             watchdog.failed()
         raise
     return 0
+
+
+def main(arguments: list[str], train: Callable[[RunFolder, Placement, PhaseClock], int] = train_rank) -> int:
+    """Compute this process's part of a run. All settings are in RUN_DIR and the environment.
+
+    Args:
+        arguments: RUN_DIR.
+        train: What a rank does, below its supervisor.
+
+    Returns:
+        The exit code.
+    """
+    if len(arguments) != 1:
+        print("usage: python -m scalestudy.worker RUN_DIR", file=sys.stderr)
+        return 2
+    try:
+        return _work(Path(arguments[0]), train)
+    except ScalestudyError as error:
+        print(f"scalestudy: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    except SystemExit as error:  # from a task file; exit code 0 would mean that the work is done
+        from scalestudy.launch.supervise import exit_code
+
+        traceback.print_exc()
+        return exit_code(error) or 1
+    except Exception:
+        traceback.print_exc()
+        return 1
+
+
+def _work(path: Path, train: Callable[[RunFolder, Placement, PhaseClock], int]) -> int:
+    join_network()  # before anything starts a thread
+    import psutil
+
+    from scalestudy.cluster.resolve import resolve
+    from scalestudy.measure.clock import PhaseClock
+
+    clock = PhaseClock(psutil.Process().create_time())
+    die_with_launcher()
+    placement = resolve(os.environ)
+    if not path.is_dir():
+        raise UserError(
+            "the folder of a run, seen by all nodes",
+            f"{str(path)!r}, which is not a folder on {socket.gethostname()}",
+            "Keep studies on a file system that the nodes share.",
+        )
+    _take_output(path, placement)
+    errand = next((name for name in ERRANDS.names() if (path / f"{name}.json").exists()), None)
+    if errand is not None:
+        from scalestudy.cluster.private_files import meeting_in, secret_set
+
+        with secret_set(path, placement), meeting_in(path, placement):
+            return ERRANDS.get(errand)(path, placement)
+    from scalestudy.launch.supervise import supervise
+    from scalestudy.store.run_folder import RunFolder
+
+    folder = RunFolder(path, os.environ.get("SCALESTUDY_SUBMISSION", ""))
+    folder.refuse_other_job()
+    return supervise(folder, placement.rank, lambda: train(folder, placement, clock))
 
 
 def take_part(

@@ -65,8 +65,7 @@ def meet(placement: "Placement", name: str) -> str:
 
 if __name__ == "__main__":
     if "SCALESTUDY_LAUNCHER" in os.environ or "SLURM_PROCID" in os.environ:
-        worker._train = train
-        code = worker.main(sys.argv[-1:])
+        code = worker.main(sys.argv[-1:], train)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(code)
