@@ -23,6 +23,9 @@ from scalestudy.features.imported.run_name import RunName, parse_name, run_name
         (("log_2024_8",), RunName(8)),
         (("seed7",), RunName(None, None, 7)),
         (("gpus0",), RunName()),
+        (("logs", "MirroredStrategy_4"), RunName(4, "mirrored")),
+        (("logs", "MultiWorkerMirroredStrategy-w2"), RunName(2, "multiworker")),
+        (("default", "log_ps_8"), RunName(8)),
     ],
 )
 def test_count_strategy_and_seed_are_in_a_name_or_not_known(parts: tuple[str, ...], found: RunName):

@@ -60,7 +60,7 @@ SINGLE = Traits(
     most_workers=1,
     plain=True,
     join=f"{PACKAGE}.replicas:join_single",
-    aliases=("onedevice", "default"),
+    aliases=("onedevice",),
     mark=("#6E7781", "diamond"),
 )
 NATIVE = Traits(
@@ -127,7 +127,7 @@ PARAMETER_SERVER = Traits(
     xla=False,
     rendezvous=BY_SERVERS,
     join=f"{PACKAGE}.parameter_server:join",
-    aliases=("ps", "clustercoordinator"),
+    aliases=("clustercoordinator",),
     summed_by="nothing: a server applies them one by one",
     mark=("#331199", HEXAGON),
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.plugins.strategies import REGISTRY
+from scalestudy.plugins.strategies import named
 
 OTHERS = ("fsdp", "deepspeed")
 """Strategies recognised in names although no engine here has them."""
@@ -38,15 +38,12 @@ def parse_name(parts: Sequence[str], *, bare: bool = True) -> RunName:
     With `bare`, a number alone in the last part is the number of workers (`log_8`) if none there is marked as
     such. Two different numbers are ambiguous and ignored.
     """
-    strategies = {name: name for name in OTHERS}
-    for row in REGISTRY.items():
-        strategies |= dict.fromkeys((row.name, *row.aliases), row.name)
     workers = strategy = seed = None
     for part in reversed(parts):
         words = [word for word in _SPLIT.split(part.lower()) if word]
         joined = "_".join(words)
         if strategy is None:
-            strategy = next((strategies[word] for word in words if word in strategies), None)
+            strategy = next(filter(None, map(_strategy_of, words)), None)
         if workers is None:
             workers = _only({int(found[1] or found[2]) for found in _whole_words(_COUNT, joined)})
         if workers is None and bare and part == parts[-1]:
@@ -56,6 +53,12 @@ def parse_name(parts: Sequence[str], *, bare: bool = True) -> RunName:
             seeds = {int(found[1]) for found in _whole_words(_SEED, joined)}
             seed = seeds.pop() if len(seeds) == 1 else None
     return RunName(workers, strategy, seed)
+
+
+def _strategy_of(word: str) -> str | None:
+    if word in OTHERS:
+        return word
+    return named(word) if word.isalpha() else None
 
 
 def _only(counts: set[int]) -> int | None:
