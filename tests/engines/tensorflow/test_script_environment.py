@@ -52,7 +52,8 @@ def test_under_srun_its_own_variables_stay(environment):
 def test_tensorflows_own_resolver_finds_the_workers(environment):
     import tensorflow as tf
 
-    environment |= slurm_variables(HERE, 0) | {"CUDA_VISIBLE_DEVICES": "-1"}
+    set_environment("multiworker", HERE, workers=2, device="cpu", gpus=0)
+    assert environment["CUDA_VISIBLE_DEVICES"] == "-1,-1"  # hides GPUs, of which it needs one for each task
     resolver = tf.distribute.cluster_resolver.SlurmClusterResolver()
     assert resolver.cluster_spec().as_dict() == {"worker": ["localhost:8888", "localhost:8889"]}
     assert (resolver.task_type, resolver.task_id) == ("worker", 1)

@@ -16,6 +16,7 @@ from scalestudy.engines.tensorflow.tensorflow_traits import (
     tf_config,
 )
 from scalestudy.hardware import cores
+from scalestudy.hardware.devices import VISIBLE
 
 
 def slurm_variables(placement: Placement, gpus: int) -> dict[str, str]:
@@ -73,6 +74,9 @@ def set_environment(
     os.environ.pop(TF_CONFIG, None)
     if placement.source == "torchrun":  # local: under srun, its own variables are there
         os.environ.update(slurm_variables(placement, gpus))
+        if device == "cpu":
+            # TensorFlow's SlurmClusterResolver counts these names, and needs one for each task.
+            os.environ[VISIBLE] = ",".join(["-1"] * placement.local_size)
     if strategy == MULTIWORKER.name:
         os.environ[TF_CONFIG] = tf_config(placement)
         _unset_proxies(os.environ)

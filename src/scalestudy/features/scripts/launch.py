@@ -47,13 +47,13 @@ from scalestudy.launch.failures import last_lines, names_another
 from scalestudy.launch.local import STOP, failure_of_end, points_here, terminable
 from scalestudy.launch.reserve import await_gpus, grant
 from scalestudy.launch.worker_processes import Command, WorkerProcesses, worker_commands
-from scalestudy.plugins.engines import find_packages
 from scalestudy.plugins.strategies import SCRIPT_STRATEGY, traits
 from scalestudy.store.records import Failure, Result
 from scalestudy.store.run_folder import RunFolder, write_point
 from scalestudy.store.state import finished_run
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import RunError, UserError
+from scalestudy.util.files import contents
 
 PLAIN = {"task": "cnn", "data": {"source": "digits"}}
 """Task and data of the study that resolves strategy and [launch]; they are not used otherwise."""
@@ -215,7 +215,7 @@ def _result_of(script: Script) -> Result | None:
 def _note_unmeasured(script: Script, on_note: OnNote) -> None:
     """Name a script that does not import scalestudy, so that its runs give no results."""
     files = source_files(os.path.abspath(script.file)).values()
-    if not any("scalestudy" in find_packages(source) for source in files):
+    if not any(b"scalestudy" in contents(source) for source in files):  # also in __import__("scalestudy")
         on_note(
             f"{Path(script.file).name} does not import scalestudy, so it will run and nothing will be "
             "measured. `scalestudy launch --help` shows the lines that measure it."
