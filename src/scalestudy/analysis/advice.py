@@ -11,7 +11,7 @@ from scalestudy.analysis.runs import Key, Planned, Run, metric_label
 from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.switching import Switch
-from scalestudy.config.objectives import warning_of
+from scalestudy.config.objectives import gain, warning_of
 from scalestudy.store.state import State
 from scalestudy.util import units
 
@@ -56,7 +56,8 @@ def advise(
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
         switch: The length of training from which the decision is another one.
     """
-    questions = tuple(_open_questions(rows, planned, decision))
+    # What speaks against the table comes before what would refine it.
+    questions = (*decision.doubts, *_open_questions(rows, planned, decision))
     choice = next((row for row in rows if row.key == decision.choice), None)
     general = _failures(rows)
     if choice is None:
@@ -66,6 +67,8 @@ def advise(
         _quality(choice, verdict),
         _length_of_quality(choice, decision, measures),
         *(_passed_over(row, decision) for row in decision.passed_over[:MOST_PASSED_OVER]),
+        _failing_share(choice, measures),
+        _better(rows, decision),
         _switching(switch),
         *general,
     ]
@@ -84,6 +87,7 @@ def _nothing(decision: Decision) -> str:
         "no-runs": "No run has finished, so there is nothing to advise yet.",
         "nothing-learned": "No point has learned anything, so there is nothing to advise.",
         "uncertain": "The measurements are too uncertain to advise a number of workers.",
+        "unlike-devices": "Rows ran on unlike GPUs, so nothing can be advised.",
         "no-timing": "No times could be compared, so no number of workers can be advised.",
         "none": f"No point keeps a cost efficiency of {decision.target:g} without losing quality.",
     }[decision.kind]
@@ -239,6 +243,32 @@ def _switching(switch: Switch | None) -> str:
         f" start-up and compilation weigh less: {switch.choice.label}. A section [plan] in the study file, or"
         " --epochs, says which training is meant."
     )
+
+
+MOST_SEEDS = 10
+"""Largest number of trainings of which it is said how many failures they cannot exclude."""
+
+
+def _failing_share(choice: Row, measures: Measures) -> str:
+    """What few trainings without a failure cannot exclude (Clopper and Pearson, Biometrika 26, 1934)."""
+    runs = len(measures.trained[choice.key])
+    if not 0 < runs <= MOST_SEEDS or measures.failed[choice.key] or measures.fails_everywhere:
+        return ""
+    most = 1 - 0.05 ** (1 / runs)
+    return f"0 of {runs} of its trainings failed: up to {most:.0%} may (95 % limit)."
+
+
+def _better(rows: Sequence[Row], decision: Decision) -> str:
+    """Rows with several workers that certainly learn better than what they are compared with."""
+    named = []
+    for row in rows:
+        change = decision.verdicts[row.key].change
+        better = row.sense.better
+        if row.workers == 1 or change.low is None or change.high is None or better is None:
+            continue
+        if min(gain(change.low, better), gain(change.high, better)) > 0:
+            named.append(f"{row.key.label} ({format_signed(change.value or 0.0, row.digits)})")
+    return f"Learns better than what it is compared with: {_short(named)}." if named else ""
 
 
 MUCH_FASTER = 1.5

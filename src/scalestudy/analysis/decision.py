@@ -33,7 +33,17 @@ from scalestudy.analysis.study_table import Row, best_single
 from scalestudy.config.file import QualityMargin
 from scalestudy.config.settings import EFFICIENCY_TARGET
 
-Kind = Literal["ask", "stay", "only-smallest", "uncertain", "none", "no-timing", "nothing-learned", "no-runs"]
+Kind = Literal[
+    "ask",
+    "stay",
+    "only-smallest",
+    "uncertain",
+    "none",
+    "no-timing",
+    "nothing-learned",
+    "no-runs",
+    "unlike-devices",
+]
 Reason = Literal[
     "single-run",
     "interval-contains-target",
@@ -46,6 +56,14 @@ Reason = Literal[
     "relative",
     "failures",
     "faster-may-learn",
+    "unlike-devices",
+    "times-do-not-fall",
+    "fails-everywhere",
+    "gap",
+    "super-linear",
+    "two-groups-of-times",
+    "two-groups-of-qualities",
+    "samples-unclear",
     "other-models",
 ]
 """Why a decision is provisional. "failures": a faster row was passed over because runs of it failed, but too
@@ -111,13 +129,14 @@ class Decision:
         reference: The row that costs are compared with; None if nothing was timed.
         no_single: Why the reference has several workers although sites bill one; empty if it has not.
         failures: Rows of which runs failed.
+        doubts: What speaks against the table, in sentences (`analysis.plausibility`).
         sound: Rows whose quality does not seem worse and whose runs do not fail more often. No other is
             advised, for whatever goal.
         samples: Rows that need more samples than the reference for the same quality, and how many times as
             many: their cost efficiency is divided by it.
         verdicts: Quality of every row, compared with the best one-worker row where that is stricter.
         prices: Price of every timed row, in reading order.
-        provisional: Why the decision is provisional; empty if it is not.
+        provisional: Why the decision is provisional: reasons and kinds of doubt; empty if it is not.
         passed_over: Faster rows, the fastest first.
         rivals: Rows with as many workers that may be as fast as the choice.
     """
@@ -132,6 +151,7 @@ class Decision:
     passed_over: tuple[PassedOver, ...] = ()
     rivals: tuple[Key, ...] = ()
     no_single: str = ""
+    doubts: tuple[str, ...] = ()
     failures: Mapping[Key, Failures] = field(default_factory=dict)
     sound: frozenset[Key] = frozenset()
     samples: Mapping[Key, Estimate] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from scalestudy.analysis.decision import DEFAULTS, Criteria, Decision, decide
 from scalestudy.analysis.larger_batch import causes, quality_holds, usefulness
 from scalestudy.analysis.measures import Measures, is_virtual, measure, measure_planned
 from scalestudy.analysis.planned_training import PlannedTraining
+from scalestudy.analysis.plausibility import with_doubts
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.quality import accepted_loss
 from scalestudy.analysis.runs import Key, Planned, Run, group_runs, read_epochs
@@ -94,13 +95,10 @@ def analyse(
     samples = {key: found.ratio for key, found in useful.items() if (found.ratio.low or 0.0) > 1}
 
     def decision_for(training: PlannedTraining) -> Decision:
-        return decide(
-            ours,
-            replace(measures, planned_seconds=measure_planned(groups, training)),
-            replace(criteria, planned=training),
-            planned=planned,
-            samples=samples,
-        )
+        measured = replace(measures, planned_seconds=measure_planned(groups, training))
+        asked = replace(criteria, planned=training)
+        found = decide(ours, measured, asked, planned=planned, samples=samples)
+        return with_doubts(found, ours, measured, useful)
 
     decision = decision_for(criteria.planned)
     if other_models and decision.choice:

@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 
 from scalestudy.analysis.divergence import FailedRun, failures
 from scalestudy.analysis.planned_training import AS_MEASURED, PlannedTraining, planned_seconds
-from scalestudy.analysis.runs import Key, Run, sense_of, values_of
+from scalestudy.analysis.runs import Key, Run, seed_of, sense_of, values_of
 from scalestudy.analysis.statistics import (
     LINEAR,
     LOGARITHM,
@@ -146,6 +146,8 @@ class Measures:
         failed: Runs of each row that failed to learn.
         trained: Trainings that tell the quality of each row: its own, and those of rows with equal updates.
         updates: The first row whose updates each row's equal; see `equal_updates`.
+        fails_everywhere: Failed runs of each row, if a part of every row's runs fails; they are left out of
+            `trained`, since they say nothing about the number of workers.
     """
 
     groups: Groups
@@ -161,6 +163,7 @@ class Measures:
     failed: Mapping[Key, Sequence[FailedRun]]
     trained: Groups
     updates: Mapping[Key, Key]
+    fails_everywhere: Mapping[Key, int]
 
     @cached_property
     def sequential(self) -> bool:
@@ -191,15 +194,13 @@ def measure(groups: Groups, planned: PlannedTraining = AS_MEASURED) -> Measures:
         key: [run for row in alike[updates[key]] for run in groups[row] if not run.is_timing]
         for key in groups
     }
-    qualities = {key: values_of(runs, lambda run: run.result.quality) for key, runs in trained.items()}
-    scales: dict[Key, Scale] = {}
-    digits: dict[Key, int] = {}
-    for keys in by_metric:
-        values = [value for key in keys for value in qualities[key].values()]
-        scale = quality_scale(all(senses[key].bounded for key in keys), values)
-        scales |= dict.fromkeys(keys, scale)
-        digits |= dict.fromkeys(keys, decimals(scale, values))
+    qualities, scales, digits = _qualities(trained, by_metric, senses)
     failed = {key: failures(runs, senses[key], digits[key]) for key, runs in trained.items()}
+    fails_everywhere = _fail_everywhere(trained, failed)
+    if fails_everywhere:
+        trained = {key: _without(runs, failed[key]) for key, runs in trained.items()}
+        failed = {key: [] for key in trained}
+        qualities, scales, digits = _qualities(trained, by_metric, senses)
     # Rows with equal updates count once in a design.
     learned = [[key for key in keys if not failed[key] and updates[key] == key] for keys in by_metric]
     quality = measured(qualities, scales, learned, LINEAR)
@@ -221,7 +222,47 @@ def measure(groups: Groups, planned: PlannedTraining = AS_MEASURED) -> Measures:
         failed=failed,
         trained=trained,
         updates=updates,
+        fails_everywhere=fails_everywhere,
     )
+
+
+def _qualities(
+    trained: Groups, by_metric: Iterable[Sequence[Key]], senses: Mapping[Key, Sense]
+) -> tuple[dict[Key, Values], dict[Key, Scale], dict[Key, int]]:
+    """The qualities of each row, their scale, and their decimals in text."""
+    qualities: dict[Key, Values] = {
+        key: values_of(runs, lambda run: run.result.quality) for key, runs in trained.items()
+    }
+    scales: dict[Key, Scale] = {}
+    digits: dict[Key, int] = {}
+    for keys in by_metric:
+        values = [value for key in keys for value in qualities[key].values()]
+        scale = quality_scale(all(senses[key].bounded for key in keys), values)
+        scales |= dict.fromkeys(keys, scale)
+        digits |= dict.fromkeys(keys, decimals(scale, values))
+    return qualities, scales, digits
+
+
+def _fail_everywhere(trained: Groups, failed: Mapping[Key, Sequence[FailedRun]]) -> dict[Key, int]:
+    """Failed runs of each trained row, if some but less than half of every row's runs fail; else nothing."""
+    rows = [key for key, runs in trained.items() if runs]
+    if len(rows) < 2:
+        return {}
+    for key in rows:
+        if not 0 < len(failed[key]) < len(trained[key]) / 2:
+            return {}
+    return {key: len(failed[key]) for key in rows}
+
+
+def _without(runs: Sequence[Run], failed: Sequence[FailedRun]) -> list[Run]:
+    seeds = {run.seed for run in failed}
+    return [run for run in runs if seed_of(run) not in seeds]
+
+
+def devices_of(runs: Sequence[Run]) -> frozenset[str]:
+    """Names of the GPUs of these runs; empty on CPUs, and if they were not recorded."""
+    ranks = [rank for run in runs for rank in run.ranks]
+    return frozenset(name for rank in ranks if rank.device_uuids for name in rank.devices)
 
 
 def measure_planned(groups: Groups, planned: PlannedTraining) -> Measure:

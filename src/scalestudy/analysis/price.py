@@ -12,6 +12,7 @@ from scalestudy.analysis.measures import (
     Groups,
     Measure,
     Measures,
+    devices_of,
     find_baseline,
     is_asynchronous,
     is_virtual,
@@ -64,6 +65,8 @@ def speed_up(key: Key, measures: Measures) -> SpeedUp:
     reason = _why_no_speed_up(runs)
     if reason is None and baseline is None:
         reason = _no_baseline(key, measures.groups)
+    if reason is None and baseline is not None:
+        reason = _unlike_devices(measures.groups[key], measures.groups[baseline])
     if reason is not None or baseline is None:
         return SpeedUp(reason=reason, training_reason=reason)
     steady, reason = _steady(key, baseline, measures)
@@ -81,6 +84,14 @@ def _why_no_speed_up(runs: Sequence[Run]) -> str | None:
     if excluded is None:
         return None
     return f"{'disturbed' if excluded == SHARED_CORES else 'oversubscribed'}: {excluded}"
+
+
+def _unlike_devices(runs: Sequence[Run], baseline: Sequence[Run]) -> str | None:
+    """Why devices cannot be compared with those of a baseline; None if they can, or are unknown."""
+    ours, theirs = devices_of(runs), devices_of(baseline)
+    if not ours or not theirs or ours == theirs:
+        return None
+    return f"its GPUs ({', '.join(sorted(ours))}) are unlike its baseline's ({', '.join(sorted(theirs))})"
 
 
 def _no_baseline(key: Key, groups: Groups) -> str:

@@ -9,7 +9,7 @@ How many runs of each row failed is counted, too.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import comb, floor, log10
 from statistics import fmean
 from typing import Literal
 
@@ -108,6 +108,8 @@ def judge(
     if sense.better is None or (foreign and margin is None and sense.bounded is None and not sense.whole):
         return _NO_DIRECTION if sense.better is None else _NO_MARGIN
     margin_length = accepted_loss(fmean(measures.quality.values[reference].values()), sense, margin)
+    if margin_length > 0:  # a small margin needs more digits than the qualities themselves
+        digits = max(digits, -floor(log10(margin_length)))
     equal = measures.updates[key] == measures.updates[reference]
     if equal:
         change, look = Estimate(0.0, 0.0, 0.0), None

@@ -111,6 +111,14 @@ UNSETTLED = {
     "relative": "no one-worker row is the reference",
     "failures": "runs of a faster row failed",
     "other-models": "runs with the same settings trained other models",
+    "unlike-devices": "rows ran on unlike GPUs",
+    "times-do-not-fall": "times do not fall with the workers",
+    "fails-everywhere": "runs of every row fail",
+    "gap": "numbers of workers between two rows were not measured",
+    "super-linear": "a speed-up is larger than its workers explain",
+    "two-groups-of-times": "the times of a row form two groups",
+    "two-groups-of-qualities": "the qualities of a row form two groups",
+    "samples-unclear": "it may need more samples for the same quality",
     "faster-may-learn": "a faster row is not shown to learn as well",
 }
 """Why a decision is provisional, as clauses."""

@@ -74,7 +74,9 @@ class ProposalSubject:
     def doubt(self) -> str:
         """The study's advice if the requested row is advised provisionally; "" otherwise."""
         advice = self.findings.advice
-        return advice.headline if self.advised and advice.decision.provisional else ""
+        if not self.advised or not advice.decision.provisional:
+            return ""
+        return " ".join((advice.headline, *advice.decision.doubts))
 
     @property
     def objection(self) -> str:
