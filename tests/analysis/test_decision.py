@@ -80,7 +80,7 @@ UNCERTAIN = {
         8,
         ("interval-contains-target",),
     ),
-    "a faster row may qualify": ({1: CERTAIN, 8: (470.0, 540.0, 630.0)}, "stay", 1, ("faster-may-qualify",)),
+    "a faster row may qualify": ({1: CERTAIN, 4: (235.0, 270.0, 315.0)}, "stay", 1, ("faster-may-qualify",)),
     "a gain may be anything": ({1: (90.0, 110.0), 2: (150.0, 260.0)}, "uncertain", None, ()),
     "a smaller one is certain": (
         {1: CERTAIN, 2: (191, 190, 192), 3: (281, 280, 283), 4: (150.0, 300.0, 900.0)},
@@ -293,9 +293,9 @@ def test_the_reference_is_the_cheapest_row_with_the_fewest_billed_units():
 
 
 ZONE = {
-    "just above": ((68, 70, 74), 8, ()),
+    "just above": ((68, 70, 74), 4, ()),
     "just below": ((67, 69, 71), 1, ()),
-    "wide": ((60, 70, 82), 8, ("interval-contains-target",)),
+    "wide": ((60, 70, 82), 4, ("interval-contains-target",)),
 }
 
 
@@ -304,7 +304,7 @@ def test_a_row_about_the_target_is_judged_and_named_without_being_provisional(pe
     low, value, high = percent
     shares = (low, value + 0.5, value + 1, value + 0.5, high)
     runs = [timed("native", 1, 1000.0, seed=seed) for seed in range(5)]
-    runs += [timed("native", 8, 1000.0 / (0.08 * share), seed=seed) for seed, share in enumerate(shares)]
+    runs += [timed("native", 4, 1000.0 / (0.04 * share), seed=seed) for seed, share in enumerate(shares)]
     advice = analyse("made", runs).advice
     assert (advice.decision.choice.workers, advice.decision.provisional) == (workers, provisional)
     assert ("Provisionally" in advice.headline) == bool(provisional)

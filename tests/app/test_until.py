@@ -1,6 +1,8 @@
 """`run --until decided`: what is timed and trained, limits, and going on after an interruption."""
 
+import csv
 from collections import Counter
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,12 @@ from scalestudy.app.run_study import Interrupted
 from scalestudy.app.survey import Request, request_of, survey
 from scalestudy.app.until import Sweep, dry_run_until, run_until
 from scalestudy.engines.tensorflow import installation
+from scalestudy.features.proposal.facts import RequestOptions, subject_of
+from scalestudy.features.proposal.panel import find_panel
+from scalestudy.features.proposal.panel import request_of as request_of_panel
 from scalestudy.launch import local as run
 from scalestudy.launch.environments import refuse_missing_software
+from scalestudy.report.formats import to_csv
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
 
@@ -290,6 +296,25 @@ def test_the_efficiency_of_the_plan_is_that_of_policy_and_report(request_, launc
     assert result.advice.decision.choice.workers == 1
     assert result.advice.decision.target == 0.95
     assert Sweep.of(survey(request_of(file))).known(survey(request_of(file))).target == 0.95
+
+
+def test_what_was_timed_and_what_was_trained_are_counted_apart(request_, launcher):
+    rows = {(row.strategy, row.workers): row for row in decided(request_).findings.rows}
+    chosen, other = rows["native", 2], rows["horovod", 2]
+    assert (chosen.trainings, chosen.timings, chosen.quality_of) == (3, 2, None)
+    assert (other.trainings, other.timings, other.quality_of) == (0, 2, chosen.key)
+    lines = csv.DictReader(StringIO(to_csv([*rows.values()])))
+    records = {(line["strategy"], line["workers"]): line for line in lines}
+    assert records["horovod", "2"]["quality_of"] == "native on 2 workers"
+    assert (records["horovod", "2"]["trainings"], records["horovod", "2"]["timing_runs"]) == ("0", "2")
+
+
+def test_a_proposal_of_a_decided_study_says_what_was_run(request_, launcher):
+    subject = subject_of(decided(request_).findings, RequestOptions())
+    request = request_of_panel(subject, find_panel("csc"))
+    steps = {name: (value, origin) for name, value, origin in request.steps}
+    assert steps["Hours of one"][1] == "mean of 3 trainings and 2 timing runs, for 2 epochs"
+    assert steps["Seeds of each"] == ("1", "`--seeds`, default")
 
 
 @pytest.mark.engine

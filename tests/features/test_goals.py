@@ -51,6 +51,16 @@ def test_a_deadline_is_met_at_the_least_cost(goal, workers):
     assert result.sure == (workers is not None)
 
 
+def test_a_deadline_that_no_row_meets_names_the_fastest_and_what_more_workers_may_take():
+    """T = 600 + 36000 / n: the fastest takes 5100 s on 8 workers, and 16 are estimated at some 2850 s."""
+    findings = analyse("made", list(runs({1: 36600, 2: 18600, 4: 9600, 8: 5100})))
+    text = headline(findings, answer(findings, Goal(3000.0)))
+    assert "native on 8 workers" in text
+    assert "not measured: 16 workers" in text
+    most = headline(findings, answer(findings, Goal(3000.0, most=4)))
+    assert "native on 4 workers" in most and "16 workers" not in most
+
+
 def test_where_nodes_are_billed_a_full_node_costs_least():
     findings = analyse("made", list(runs(AMDAHL, per_node=4)), criteria=Criteria(bill="node"))
     result = answer(findings, Goal(1e6))

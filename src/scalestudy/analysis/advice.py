@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from scalestudy.analysis.decision import Decision, PassedOver
 from scalestudy.analysis.measures import Measures, gather_keys
+from scalestudy.analysis.neighbours import beyond_the_edge, nearest_passed_over, next_smaller
 from scalestudy.analysis.price import Price, is_undecided
 from scalestudy.analysis.quality import Verdict, format_signed
 from scalestudy.analysis.runs import Key, Planned, Run, metric_label
+from scalestudy.analysis.scaling_model import Model
 from scalestudy.analysis.statistics import ONE, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.analysis.switching import Switch
@@ -45,6 +47,7 @@ def advise(
     planned: Sequence[Planned] = (),
     rate_rule: str = "",
     switch: Switch | None = None,
+    models: Sequence[Model] = (),
 ) -> Advice:
     """Put a decision into words.
 
@@ -55,6 +58,7 @@ def advise(
         planned: All points of the study.
         rate_rule: Rule by which the learning rate grew with the batch; "" if the rate was tuned.
         switch: The length of training from which the decision is another one.
+        models: How the times of each series scale.
     """
     # What speaks against the table comes before what would refine it.
     questions = (*decision.doubts, *_open_questions(rows, planned, decision))
@@ -66,7 +70,9 @@ def advise(
     sentences = [
         _quality(choice, verdict),
         _length_of_quality(choice, decision, measures),
-        *(_passed_over(row, decision) for row in decision.passed_over[:MOST_PASSED_OVER]),
+        *(_passed_over(row, decision) for row in nearest_passed_over(decision, MOST_PASSED_OVER)),
+        next_smaller(decision),
+        beyond_the_edge(decision, [row.key for row in rows], models),
         _failing_share(choice, measures),
         _better(rows, decision),
         _switching(switch),
@@ -199,7 +205,11 @@ def _quality(choice: Row, verdict: Verdict) -> str:
     lower = " (lower is better)" if choice.sense.better == "lower" else ""
     against = f"Compared with {verdict.reference.label}: " if verdict.reference else "Compared: "
     value = f"Its {metric_label(choice.metric)}{lower} is {_number(choice.quality, choice.digits)}"
-    return f"{value}. {against}{verdict.sentence}."
+    # Without a verdict there is nothing that the margin was compared with.
+    margin = ""
+    if verdict.margin is not None and "margin" not in verdict.sentence:
+        margin = f", with a margin of {verdict.margin:.{verdict.digits}f}"
+    return f"{value}. {against}{verdict.sentence}{margin}."
 
 
 def _passed_over(row: PassedOver, decision: Decision) -> str:

@@ -110,6 +110,7 @@ def analyse(
         switch = switching_length(decision, max(filter(None, lengths)), decision_for)
     rows = [replace(row, price=decision.prices.get(row.key), useful=useful.get(row.key)) for row in rows]
     choice = decision.choice
+    models = tuple(model_of(series, groups) for series in series_of(measures))
     advice = advise(
         [row for row in rows if not row.source] or rows,
         decision,
@@ -117,6 +118,7 @@ def analyse(
         planned,
         rate_rule if len({row.global_batch for row in ours}) > 1 else "",
         switch,
+        models,
     )
     virtual = {key: verdict for key, verdict in decision.verdicts.items() if is_virtual(groups[key])}
     held, why = quality_holds(virtual), causes(decision.verdicts, measures)
@@ -137,7 +139,7 @@ def analyse(
         phases={key: phase_seconds(members) for key, members in groups.items()},
         advice=advice,
         criteria=criteria,
-        models=tuple(model_of(series, groups) for series in series_of(measures)),
+        models=models,
         folder=folder,
         switch=switch,
     )

@@ -52,6 +52,7 @@ class Verdict:
         reference: The row that it is compared with.
         seems_worse: Whether the estimate is worse than the reference by more than the margin, significant or
             not, or nothing was learned. Such rows are not recommended; more runs may show that it was chance.
+        margin: Accepted loss of quality, in the metric's unit; None without a comparison.
         given_up: Whether more runs would hardly show it to be no worse, though it is not shown to be worse.
         digits: Decimals that are needed to show the margin.
     """
@@ -63,6 +64,7 @@ class Verdict:
     seems_worse: bool = False
     digits: int = 3
     given_up: bool = False
+    margin: float | None = None
 
     @property
     def failed(self) -> bool:
@@ -126,7 +128,8 @@ def judge(
     sentence = _in_words(kind, change, margin_length, sense.better, digits)
     if equal:
         sentence = f"no worse (the same updates as {reference.label})"
-    return Verdict(kind, sentence, change, reference, kind == "worse" or below, digits, given_up)
+    seems_worse = kind == "worse" or below
+    return Verdict(kind, sentence, change, reference, seems_worse, digits, given_up, margin_length)
 
 
 def _baseline(key: Key, measures: Measures) -> Key | None:

@@ -11,7 +11,7 @@ from scalestudy.analysis.divergence import chance_of
 from scalestudy.analysis.measures import Basis, Measures, oversubscription
 from scalestudy.analysis.price import Price, SpeedUp, speed_up
 from scalestudy.analysis.quality import Verdict, judge
-from scalestudy.analysis.runs import Key, Run, sense_of, sources, swept_names
+from scalestudy.analysis.runs import Key, Run, key_of_run, sense_of, sources, swept_names
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.analysis.to_target import Useful
 from scalestudy.config.file import QualityMargin
@@ -40,6 +40,7 @@ class Row:
         failed_runs: Number of runs that diverged, stayed at chance level or collapsed.
         worst_quality: Quality of its worst run.
         timings: How many of its runs are timing runs, whose times are those of a training, computed.
+        quality_of: Row whose trainings gave the quality, if none of its own did: their updates are equal.
         price: Time and cost of one training; None if it was not timed.
         useful: Useful speed-up; None if no run that makes these updates recorded qualities by epoch.
     """
@@ -67,6 +68,7 @@ class Row:
     failed_runs: int
     worst_quality: float | None
     timings: int = 0
+    quality_of: Key | None = None
     price: Price | None = None
     useful: Useful | None = None
 
@@ -84,6 +86,11 @@ class Row:
     def runs(self) -> int:
         """Number of finished runs."""
         return len(self.seeds)
+
+    @property
+    def trainings(self) -> int:
+        """Number of its finished runs that trained to the end."""
+        return self.runs - self.timings
 
     @property
     def is_baseline(self) -> bool:
@@ -138,8 +145,17 @@ def _row(key: Key, measures: Measures, margin: QualityMargin | None) -> Row:
         source=sources(runs) or None,
         failed_runs=len(measures.failed[key]),
         timings=sum(run.is_timing for run in runs),
+        quality_of=_trained_row(key, measures),
         worst_quality=(min if sense.better == "higher" else max)(qualities) if ordered else None,
     )
+
+
+def _trained_row(key: Key, measures: Measures) -> Key | None:
+    """The row that was trained in the place of a row; None if it was trained itself, or none was."""
+    if not all(run.is_timing for run in measures.groups[key]):
+        return None
+    trained = [key_of_run(run) for run in measures.trained[key]]
+    return trained[0] if trained else None
 
 
 def best_single(rows: Sequence[Row], metric: str | None = None) -> Row | None:
@@ -205,11 +221,19 @@ _COLUMNS: dict[str, _Column] = {
     "speedup_basis": ("text", lambda row: None if row.speed.steady.value is None else row.basis),
     "synchronous": ("flag", lambda row: is_synchronous(row.implementation)),
     "timing_runs": ("whole", "timings"),
+    "trainings": ("whole", "trainings"),
+    "quality_of": ("text", "quality_of.label"),
+    "planned_seconds": ("float", lambda row: _planned_seconds(row.price)),
     "taken_from": ("text", "source"),
     **_interval("useful", "useful.speedup"),
     **_interval("samples_ratio", "useful.ratio"),
 }
 """Column names in order, which scripts rely on; other swept names come after the workers."""
+
+
+def _planned_seconds(price: Price | None) -> float | None:
+    """Time of the planned training from start to result; None if it is unknown."""
+    return price.seconds.value if price and price.basis == "wall" else None
 
 
 def columns(swept: Sequence[str] = ()) -> list[str]:

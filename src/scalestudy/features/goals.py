@@ -9,11 +9,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
+from scalestudy.analysis.planned_training import time_parts
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.document import Block, Document, Heading, Items, Paragraph, Table
 from scalestudy.report.number_format import decimals, time_unit, with_interval
 from scalestudy.util import units
+
+DOUBLINGS = 3
+"""How many doublings of the workers beyond the measured ones are estimated for a deadline."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,8 @@ def headline(findings: Findings, answer: GoalAnswer) -> str:
             return f"No row is advised for {done}: {advised}"
         if _only_rates(findings):
             return f"No row states the time of a whole training, so none is known to finish in {done}."
-        return f"No row of sufficient quality is known to finish in {done}."
+        known = f"No row of sufficient quality is known to finish in {done}."
+        return " ".join((known, *_fastest_row(findings, answer.goal), *_estimates(findings, answer.goal)))
     ask = "Ask" if answer.sure else "Provisionally, ask"
     return f"{ask} for {best.key.label}: the cheapest training that finishes in {done}."
 
@@ -164,6 +169,55 @@ def _only_rates(findings: Findings) -> bool:
     prices = findings.advice.decision.prices.values()
     timed = any(row.wall_seconds.value or row.training_seconds.value for row in findings.rows)
     return not timed and any(price.basis == "rate" for price in prices)
+
+
+def _fastest_row(findings: Findings, goal: Goal) -> list[str]:
+    """The fastest measured row, in a sentence, for a deadline that none meets."""
+    measured = [row for row in _measured(findings) if goal.most is None or row.key.workers <= goal.most]
+    if not measured:
+        return []
+    fastest = min(measured, key=lambda row: row.seconds.value or 0.0)
+    return [f"The fastest is {fastest.key.label}, {units.duration(fastest.seconds.value or 0.0)}."]
+
+
+def _estimates(findings: Findings, goal: Goal) -> list[str]:
+    """What the scaling model estimates for more workers than were measured, marked as an estimate."""
+    measured = _measured(findings)
+    if not measured or goal.deadline is None:
+        return []
+    fastest = min(measured, key=lambda row: row.seconds.value or 0.0)
+    model = next((each for each in findings.models if each.series.key.series == fastest.key.series), None)
+    if model is None or model.fit is None:
+        return []
+    measured_speed = model.predict(fastest.key.workers).speedup.value
+    estimates = []
+    for doubling in range(1, DOUBLINGS + 1):
+        workers = fastest.key.workers * 2**doubling
+        speed = model.predict(workers).speedup.value
+        if not measured_speed or not speed or (goal.most is not None and workers > goal.most):
+            break
+        seconds = _with_shorter_steps(findings, fastest, measured_speed / speed)
+        estimates.append(f"{workers} workers {units.duration(seconds)}")
+        if seconds <= goal.deadline:
+            break
+    if not estimates:
+        return []
+    return [f"Estimated by the scaling model, not measured: {', '.join(estimates)}."]
+
+
+def _with_shorter_steps(findings: Findings, row: Candidate, share: float) -> float:
+    """Seconds of a row's training if its steps took this share of their time.
+
+    Start-up and evaluations do not get shorter with more workers, as far as a run's records tell them apart.
+    """
+    runs = findings.measures.groups[row.key]
+    parts = [part for part in map(time_parts, runs) if part is not None]
+    whole = row.seconds.value or 0.0
+    if not parts:
+        return whole * share
+    epochs = findings.criteria.planned.epochs or runs[0].result.epochs or 1
+    steps = epochs * sum(part.steps for part in parts) / len(parts)
+    return whole - min(whole, steps) * (1 - share)
 
 
 def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:

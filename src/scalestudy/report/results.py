@@ -83,17 +83,22 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
                 # As the decision and the faded points of the figure say, whether chance or not.
                 seems = "seems worse; " if verdict.seems_worse and not kind else ""
                 remark = SHORT[verdict.kind] if failed else seems + verdict.sentence
-                cell = replace(cell, remark=remark, kind=kind)
+                cell = _of_other_row(replace(cell, remark=remark, kind=kind), row)
             line.append(cell)
     batches = not brief and (not rows or any(row.global_batch or not row.source for row in rows))
+    timings = any(row.timings for row in rows)
     for line, row in zip(lines, rows, strict=True):
-        line += [_whole(row.runs), *([_whole(row.global_batch)] if batches else [])]
+        line.append(_whole(row.trainings))
+        if timings:
+            line.append(_whole(row.timings))
+        if batches:
+            line.append(_whole(row.global_batch))
     choice = findings.advice.choice
     return Table(
         (
             *identity_headings(names),
             *(column.heading for column in columns),
-            Heading("Runs", brief="runs"),
+            *_run_headings(timings),
             *([Heading("Global batch", "samples", "batch")] if batches else []),
         ),
         tuple(map(tuple, lines)),
@@ -243,6 +248,22 @@ def _measured(estimate: Estimate, digits: int) -> Cell:
     text = number(estimate.value, digits)
     sort = "" if text == NOT_AVAILABLE else repr(estimate.value)
     return Cell(text, with_interval(estimate, digits), span(estimate, digits) or "", sort=sort)
+
+
+def _run_headings(timings: bool) -> list[Heading]:
+    """Headings of the numbers of runs: trainings and timing runs apart, if there are timing runs."""
+    if timings:
+        return [Heading("Trainings", brief="trained"), Heading("Timing runs", brief="timed")]
+    return [Heading("Runs", brief="runs")]
+
+
+def _of_other_row(cell: Cell, row: Row) -> Cell:
+    """Mark a quality that was measured on another row, whose updates are equal."""
+    other = row.quality_of
+    if other is None or cell.text == NOT_AVAILABLE:
+        return cell
+    mark = f" = {other.strategy} {other.workers}"
+    return replace(cell, text=cell.text + mark, full=cell.full and cell.full + mark)
 
 
 def _differs(row: Row) -> bool:

@@ -171,6 +171,15 @@ def join_words(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+def count_runs(rows: Sequence[Row]) -> str:
+    """Return the runs of rows, trainings and timing runs apart: `1 training and 2 timing runs`."""
+    trainings, timings = sum(row.trainings for row in rows), sum(row.timings for row in rows)
+    if not timings:
+        return count_noun(trainings, "run")
+    of_timings = count_noun(timings, "timing run")
+    return f"{count_noun(trainings, 'training')} and {of_timings}" if trainings else of_timings
+
+
 def count_noun(count: int, noun: str) -> str:
     """Return a number with its noun: `1 worker`, `4 workers`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
@@ -301,7 +310,8 @@ def _quantity(name: str) -> Callable[[ProposalSubject], Fact]:
 
     def fact(subject: ProposalSubject) -> Fact:
         if column.remedy is BASELINE and subject.row.is_baseline:
-            return Missing("the requested row is itself the baseline of the speed-up", f"{BASELINE} {MORE}")
+            remedy = MORE if subject.row.workers == 1 else f"{BASELINE} {MORE}"
+            return Missing("the requested row is itself the baseline of the speed-up", remedy)
         estimate = column.estimate(subject, subject.row)
         digits = decimals([estimate.value or 0.0]) if column.digits is None else column.digits
         return with_ends(estimate, digits) or Missing(f"no value for {column.title}", column.remedy)
@@ -334,6 +344,8 @@ def _repeated(subject: ProposalSubject) -> Fact:
     least, most = min(row.runs for row in subject.rows), max(row.runs for row in subject.rows)
     if least < 2:
         return Missing("a point was run only once, so its spread is unknown", REPEATED)
+    if any(row.timings for row in subject.rows):
+        return f"{least} to {most} repeats, timing runs among them" if least < most else f"{most} repeats"
     splits = any(run.result.swept.keys() & REPEATS for run in subject.findings.runs)
     repeats = "repeats (seeds and splits)" if splits else "seeds"
     return f"{most} {repeats}" if least == most else f"{least} to {most} {repeats}"
@@ -348,6 +360,9 @@ def _same_work(subject: ProposalSubject) -> Fact:
 
 def _quality(subject: ProposalSubject) -> Fact:
     text, metric = with_ends(subject.row.quality, subject.row.digits), metric_label(subject.row.metric)
+    other = subject.row.quality_of
+    if text and other:
+        return f"{metric} {text} (measured on {other.label}, whose updates are equal)"
     return f"{metric} {text}" if text else Missing(f"a run ended without a finite {metric}", REPEATED)
 
 
@@ -387,7 +402,7 @@ FACTS: dict[str, Callable[[ProposalSubject], Fact]] = {name: _quantity(name) for
     "beyond_node": _beyond_node,
     "hardware": _hardware,
     "software": _software,
-    "runs": lambda s: count_noun(sum(row.runs for row in s.rows), "run"),
+    "runs": lambda s: count_runs(s.rows),
     "repeated": _repeated,
     "samples": lambda s: f"{s.runs(s.row)[0].training_samples:,}",
     "same_work": _same_work,

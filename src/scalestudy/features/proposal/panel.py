@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from scalestudy.config.toml_text import read_text, toml_table
-from scalestudy.features.proposal.facts import NODES, Missing, ProposalSubject, count_noun
+from scalestudy.features.proposal.facts import NODES, Missing, ProposalSubject, count_noun, count_runs
 from scalestudy.report.document import Block, Items, Paragraph, Table, headings_of
 from scalestudy.report.number_format import significant
 from scalestudy.store.record_file import first_error
@@ -141,24 +141,31 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
     if base is None:
         return NODES
     single = "node" if panel.base == "node" else "worker"
-    seeds, charge = options.seeds or row.runs, options.charge or panel.charge
-    unit, measured = options.unit or panel.unit, subject.epochs(row)
-    useful = options.runs * seeds * hours * base
+    charge, measured = options.charge or panel.charge, subject.epochs(row)
+    # A row whose quality was settled with few trainings says nothing about how many seeds are wanted.
+    seeds = options.seeds or (1 if row.timings else row.runs)
+    seeds_from = "`--seeds`" if options.seeds else "`--seeds`, default" if row.timings else "as in this study"
+    unit, cores = _unit(subject, panel)
+    useful = options.runs * seeds * hours * base * cores
     exact = useful * charge * (1 + options.reserve)
     total = round_up(exact)
     origin = f"mean of {count_noun(row.runs, 'run')} of {count_noun(measured, 'epoch')}"
+    if row.timings:
+        origin = f"mean of {count_runs([row])}, for {count_noun(measured, 'epoch')}"
     planned = subject.planned
     if planned.epochs not in (None, measured):
         origin += f", for {count_noun(planned.epochs, 'epoch')}"
     if planned.samples is not None:
         origin += f" of {planned.samples:,} samples"
+    hours_of = f"{single.capitalize()}-hours" if cores == 1 else "Core-hours"
     charged = "`--charge`" if options.charge else f"profile of {panel.panel}"
     steps = [
         ("Trainings", f"{options.runs:,}", "`--runs`"),
-        ("Seeds of each", f"{seeds:,}", "`--seeds`" if options.seeds else "as in this study"),
+        ("Seeds of each", f"{seeds:,}", seeds_from),
         ("Hours of one", significant(hours), origin),
         (f"{single.capitalize()}s", f"{base:,}", f"{row.key.label}, measured"),
-        (f"{single.capitalize()}-hours", significant(useful), "the product of these"),
+        *([("Cores of a worker", f"{cores}", "granted to every rank")] if cores > 1 else []),
+        (hours_of, significant(useful), "the product of these"),
         ("Charge factor", f"× {charge:g}", f"{unit} an hour of a {single} ({charged})"),
         *([("Reserve", f"× {1 + options.reserve:g}", "`--reserve`")] if options.reserve else []),
         (f"{unit}, exactly", significant(exact), "the product of these"),
@@ -168,6 +175,20 @@ def request_of(subject: ProposalSubject, panel: Panel) -> ResourceRequest | Miss
     doubt = doubt and f"The study's advice is not settled: {doubt}"
     doubt = f"The study does not advise this: {objection}." if objection else doubt
     return ResourceRequest(tuple(steps), exact, total, unit, _assumed(subject), doubt)
+
+
+def _unit(subject: ProposalSubject, panel: Panel) -> tuple[str, int]:
+    """The unit of the request, and cores of a worker to multiply by.
+
+    What ran on processors is not requested in GPU-hours: then cores are, if every worker had as many.
+    """
+    if subject.options.unit or "GPU" not in panel.unit:
+        return subject.options.unit or panel.unit, 1
+    ranks = subject.ranks(subject.row)
+    granted = {len(rank.cpus) for rank in ranks}
+    if not ranks or any(rank.device_uuids for rank in ranks) or len(granted) != 1:
+        return panel.unit, 1
+    return "core-h", max(1, granted.pop())
 
 
 def _not_advised(subject: ProposalSubject) -> Missing:
