@@ -47,7 +47,7 @@ MORE_SAMPLES = 1.1
 
 
 @dataclass(frozen=True)
-class Doubt:
+class TableDoubt:
     """One reason to doubt a table: its kind, the rows that raise it, and a sentence with what to do."""
 
     kind: DoubtKind
@@ -72,7 +72,7 @@ def with_doubts(
 
 def _doubts(
     decision: Decision, rows: Sequence[Row], measures: Measures, useful: Mapping[Key, Useful]
-) -> Iterator[Doubt]:
+) -> Iterator[TableDoubt]:
     timed = [row for row in rows if not row.oversubscribed and not is_virtual(measures.groups[row.key])]
     yield from _unlike_devices(timed, measures)
     yield from _flat_times(timed, measures)
@@ -86,7 +86,7 @@ def _doubts(
     yield from _unclear_samples(decision, useful)
 
 
-def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[Doubt]:
+def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[TableDoubt]:
     """Rows of one variant whose GPUs have different names."""
     by_variant: dict[str, dict[frozenset[str], list[Key]]] = {}
     for row in rows:
@@ -98,7 +98,7 @@ def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[Doubt]:
                 f"{', '.join(sorted(names))}: {_labels(keys)}" for names, keys in kinds.items()
             )
             keys = tuple(key for members in kinds.values() for key in members)
-            yield Doubt(
+            yield TableDoubt(
                 "unlike-devices",
                 keys,
                 f"Rows ran on unlike GPUs, so their times are not comparable ({listed}). Run all rows on one"
@@ -106,7 +106,7 @@ def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[Doubt]:
             )
 
 
-def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[Doubt]:
+def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[TableDoubt]:
     """Imported series whose times do not fall, though nothing says that their work is equal."""
     series: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -116,7 +116,7 @@ def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[Doubt]:
         first, *others = sorted(members, key=lambda row: row.workers)
         alone = first.training_seconds.value or math.inf
         if others and all((row.training_seconds.value or 0.0) >= FLAT * alone for row in others):
-            yield Doubt(
+            yield TableDoubt(
                 "times-do-not-fall",
                 tuple(row.key for row in members),
                 f"The times of {first.key.series_label} do not fall with the workers. If each worker did the"
@@ -125,13 +125,13 @@ def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[Doubt]:
             )
 
 
-def _failing_everywhere(measures: Measures) -> Iterator[Doubt]:
+def _failing_everywhere(measures: Measures) -> Iterator[TableDoubt]:
     if measures.fails_everywhere:
         listed = ", ".join(
             f"{count} of {count + len(measures.trained[key])} of {key.label}"
             for key, count in measures.fails_everywhere.items()
         )
-        yield Doubt(
+        yield TableDoubt(
             "fails-everywhere",
             tuple(measures.fails_everywhere),
             f"Some runs of every row learn nothing ({listed}), so this is no matter of workers. They are left"
@@ -139,7 +139,7 @@ def _failing_everywhere(measures: Measures) -> Iterator[Doubt]:
         )
 
 
-def _gap(decision: Decision, rows: Sequence[Row]) -> Iterator[Doubt]:
+def _gap(decision: Decision, rows: Sequence[Row]) -> Iterator[TableDoubt]:
     """A choice below a number of workers that is too large, with two doublings or more between them."""
     choice = decision.choice
     if choice is None or decision.kind == "only-smallest":
@@ -150,14 +150,14 @@ def _gap(decision: Decision, rows: Sequence[Row]) -> Iterator[Doubt]:
     if larger is None or larger <= SKIPPED * choice.workers or larger not in costly:
         return
     least, most = 2 * choice.workers, larger // 2
-    yield Doubt(
+    yield TableDoubt(
         "gap",
         (choice, *(row.key for row in rows if row.workers == larger)),
         f"Nothing was measured between {choice.workers} and {larger} workers: try {least} to {most}.",
     )
 
 
-def _super_linear(rows: Sequence[Row]) -> Iterator[Doubt]:
+def _super_linear(rows: Sequence[Row]) -> Iterator[TableDoubt]:
     for row in rows:
         efficiency = row.efficiency
         if row.is_baseline or efficiency.value is None:
@@ -165,7 +165,7 @@ def _super_linear(rows: Sequence[Row]) -> Iterator[Doubt]:
         certain = efficiency.low is not None and efficiency.low > SUPER_LINEAR
         single = efficiency.low is None and efficiency.value > 1 + 2 * (SUPER_LINEAR - 1)
         if certain or single:
-            yield Doubt(
+            yield TableDoubt(
                 "super-linear",
                 (row.key,),
                 f"{row.key.label} is {row.speed.steady.value:.3g} times as fast, more than its workers"
@@ -175,7 +175,7 @@ def _super_linear(rows: Sequence[Row]) -> Iterator[Doubt]:
             return
 
 
-def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[Doubt]:
+def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[TableDoubt]:
     values = measures.rate.values.get(row.key, {})
     seconds = {seed: math.log(1 / value) for seed, value in values.items() if value > 0}
     groups = _two_groups(list(seconds.values()))
@@ -190,7 +190,7 @@ def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[Doubt]:
     others = [run for run in measures.groups[row.key] if run not in runs]
     shared = {host for run in others for host in _hosts(run)}
     where = f" (on {', '.join(hosts)})" if hosts and not shared & set(hosts) else ""
-    yield Doubt(
+    yield TableDoubt(
         "two-groups-of-times",
         (row.key,),
         f"The times of {row.key.label} form two groups: {len(slow)} of {len(slow) + len(fast)} runs{where}"
@@ -198,7 +198,7 @@ def _two_groups_of_times(row: Row, measures: Measures) -> Iterator[Doubt]:
     )
 
 
-def _two_groups_of_qualities(row: Row, measures: Measures, decision: Decision) -> Iterator[Doubt]:
+def _two_groups_of_qualities(row: Row, measures: Measures, decision: Decision) -> Iterator[TableDoubt]:
     values = [value for value in measures.quality.values.get(row.key, {}).values() if math.isfinite(value)]
     groups = _two_groups(values)
     if groups is None or measures.failed.get(row.key):
@@ -208,7 +208,7 @@ def _two_groups_of_qualities(row: Row, measures: Measures, decision: Decision) -
     if min(high) - max(low) <= 2 * margin:
         return
     means = [f"{sum(group) / len(group):.{row.digits}f}" for group in (low, high)]
-    yield Doubt(
+    yield TableDoubt(
         "two-groups-of-qualities",
         (row.key,),
         f"The training of {row.key.label} is unstable: {len(low)} of {len(values)} seeds end at"
@@ -231,7 +231,7 @@ def _two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | No
     return (low, high) if max(gaps) > TIGHT * within and max(gaps) > 0 else None
 
 
-def _unclear_samples(decision: Decision, useful: Mapping[Key, Useful]) -> Iterator[Doubt]:
+def _unclear_samples(decision: Decision, useful: Mapping[Key, Useful]) -> Iterator[TableDoubt]:
     """A choice that may need more samples for the same quality, so that it does not keep the target."""
     choice, price = decision.choice, decision.price
     if choice is None or price is None or choice not in useful or choice in decision.samples:
@@ -243,7 +243,7 @@ def _unclear_samples(decision: Decision, useful: Mapping[Key, Useful]) -> Iterat
     least = decision.target - decision.criteria.zone
     lowest = same_quality.low if same_quality.low is not None else same_quality.value
     if lowest is not None and lowest < least:
-        yield Doubt(
+        yield TableDoubt(
             "samples-unclear",
             (choice,),
             f"{choice.label} may need {_with_ends(ratio)} times the samples for the same quality, which would"
