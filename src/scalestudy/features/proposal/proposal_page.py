@@ -22,6 +22,7 @@ from scalestudy.features.proposal.facts import (
     unit_of,
 )
 from scalestudy.features.proposal.panel import Panel, find_panel, request_blocks, request_of
+from scalestudy.features.proposal.weak_scaling import weak_scaling
 from scalestudy.report.against_workers import efficiency, speedup
 from scalestudy.report.document import (
     Block,
@@ -38,7 +39,7 @@ from scalestudy.report.document import (
 from scalestudy.report.figure import Figure
 from scalestudy.report.formats import to_json
 from scalestudy.report.notes import environment_table
-from scalestudy.report.number_format import number, with_interval
+from scalestudy.report.number_format import decimals, number, with_interval
 from scalestudy.report.time_and_cost import phases
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import UserError
@@ -48,6 +49,10 @@ NO_RUN = Missing("no run has finished on cores or GPUs of its own", f"{CURVE} {R
 DOUBLED = Missing(
     "no number of workers was measured together with its double",
     "Double the number of workers each time, as in `workers = [1, 2, 4]` under [sweep].",
+)
+GROWING = Missing(
+    "no series whose batch grows with the workers was measured",
+    'Sweep `batch = ["global", "per-worker"]`: the second keeps the work of each worker.',
 )
 FIGURES: dict[str, Callable[[Findings], list[Figure]]] = {
     "speedup": speedup,
@@ -153,6 +158,7 @@ def _names(subject: ProposalSubject, panel: Panel) -> dict[str, Any]:
         "table": partial(_table, subject),
         "figure": partial(_figure, subject),
         "doublings": partial(_doublings, subject),
+        "weak_scaling": partial(_weak_scaling, subject),
         "request": partial(_request, subject, panel),
         "environment": partial(_environment, subject),
     }
@@ -233,6 +239,31 @@ def _doublings(subject: ProposalSubject, least: float) -> PartContent:
     return PartContent(
         (Paragraph(text), Table(headings, rows, "Each doubling with the same work.", name="doublings"))
     )
+
+
+def _weak_scaling(subject: ProposalSubject) -> PartContent:
+    """State how much of its throughput a worker keeps when the batch grows with the workers, with a table."""
+    points = weak_scaling(subject)
+    if not points:
+        return PartContent(missing=(GROWING,))
+    last = points[-1]
+    kept = with_interval(last.efficiency, 2)
+    text = (
+        f"With a batch that grows with the workers, each of {last.workers} workers keeps {kept} of its"
+        " throughput."
+    )
+    digits = decimals([point.throughput.value or 0.0 for point in points])
+    rows = tuple(
+        (
+            str(point.workers),
+            f"{point.global_batch:,}",
+            with_interval(point.throughput, digits),
+            with_interval(point.efficiency, 2),
+        )
+        for point in points
+    )
+    headings = headings_of("Workers", "Global batch", "Throughput, samples/s", "Weak-scaling efficiency")
+    return PartContent((Paragraph(text), Table(headings, rows, "Weak scaling.", name="weak-scaling")))
 
 
 def _request(subject: ProposalSubject, panel: Panel) -> PartContent:

@@ -1,0 +1,62 @@
+"""Weak scaling: how much of its throughput a worker keeps when the batch grows with the workers."""
+
+from typing import NamedTuple
+
+from scalestudy.analysis.runs import Key
+from scalestudy.analysis.statistics import ONE, Estimate
+from scalestudy.analysis.study_table import Row
+from scalestudy.features.proposal.facts import ProposalSubject
+
+
+class WeakPoint(NamedTuple):
+    """A row of a weak-scaling series.
+
+    Attributes:
+        global_batch: Samples in a step of all workers.
+        throughput: Samples per second of all workers.
+        efficiency: Throughput of a worker, divided by that of a worker of the smallest row.
+    """
+
+    workers: int
+    global_batch: int
+    throughput: Estimate
+    efficiency: Estimate
+
+
+def weak_scaling(subject: ProposalSubject) -> list[WeakPoint]:
+    """Return the rows of the requested strategy whose batch grows with the workers; none if there are no two.
+
+    Throughput is compared, so each worker has the same work in a step on any number of workers (Gustafson,
+    Communications of the ACM 31, 1988).
+    """
+    rates = subject.findings.measures.rate
+    by_variant: dict[str, list[Row]] = {}
+    for row in subject.findings.rows:
+        if row.strategy == subject.row.strategy and row.throughput.value and not row.oversubscribed:
+            by_variant.setdefault(row.key.variant, []).append(row)
+    for rows in by_variant.values():
+        rows.sort(key=lambda row: row.workers)
+        if len(rows) > 1 and _batch_grows(rows):
+            first = rows[0]
+            return [
+                WeakPoint(
+                    row.workers,
+                    row.global_batch or 0,
+                    row.throughput,
+                    _kept(rates.ratio(row.key, first.key), row.key, first.key),
+                )
+                for row in rows
+            ]
+    return []
+
+
+def _kept(ratio: Estimate, key: Key, first: Key) -> Estimate:
+    if key == first:
+        return ONE
+    return ratio.scaled(first.workers / key.workers)
+
+
+def _batch_grows(rows: list[Row]) -> bool:
+    """Whether every worker has the same share of a step, whatever their number."""
+    shares = {row.global_batch / row.workers for row in rows if row.global_batch}
+    return len(shares) == 1 and all(row.global_batch for row in rows)
