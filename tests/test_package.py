@@ -83,8 +83,14 @@ def test_the_version_is_the_tags_and_grows_between_them(history: Path):
     assert at == "2.3.4"
     assert re.fullmatch(r"2\.3\.5\.dev1\+g[0-9a-f]+", after)
     assert last.startswith(after.split("+g")[1])
-    assert Version("0") < Version(before) < Version(at) < Version(after) < Version("2.3.5")
+    assert Version(before) < Version(at) < Version(after) < Version("2.3.5")
+    # A clone without tags counts from the last release that the changelog names.
+    released = re.findall(
+        r"^## \[(\d+\.\d+\.\d+)\]", (PROJECT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
     assert Version(before).is_devrelease
+    assert Version(released[0]) < Version(UNKNOWN_VERSION) < Version(before)
+    assert before.endswith(git(history, "rev-parse", "--short", "v2.3.4"))
 
 
 def test_an_archive_of_a_tag_knows_it_and_source_without_history_has_a_version_too(history: Path):

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
@@ -23,6 +23,8 @@ PAGES = [
     *sorted((PROJECT / "examples").glob("*.toml")),
     *sorted((PROJECT / "course").glob("*.md")),
     *sorted((PROJECT / "course").glob("*.toml")),
+    *sorted((PROJECT / ".github").rglob("*.md")),
+    *sorted((PROJECT / ".github").rglob("*.yml")),
 ]
 FENCE = re.compile(r"^( *)```([\w.]*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -120,7 +122,8 @@ def faults_of_command(line: str) -> Iterator[str]:
     if name not in commands():
         yield f"{line}: no command {name}"
         return
-    for word in words[len(name.split()) :]:
+    rest = words[len(name.split()) :]
+    for word, following in zip(rest, [*rest[1:], ""], strict=False):
         if name == "launch" and word.endswith((".py", ".ipynb")):
             return  # the rest belongs to the script
         option = word.partition("=")[0]
@@ -128,6 +131,28 @@ def faults_of_command(line: str) -> Iterator[str]:
             continue
         if option not in commands()[name]:
             yield f"{line}: no option {option}"
+            continue
+        value = word.partition("=")[2] or following
+        known = choices().get((name, option), ())
+        if known and not value.isupper() and value not in known:
+            yield f"{line}: {option} is one of {', '.join(known)}"
+
+
+@cache
+def choices() -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the words that an option of a command accepts, for options that accept only some."""
+    import typer
+
+    from scalestudy.cli import app
+
+    known = {}
+    for name, command in typer.main.get_command(app).commands.items():
+        for inner, part in getattr(command, "commands", {"": command}).items():
+            for parameter in part.params:
+                annotation = parameter.type_descriptor.annotation
+                words = tuple(map(str, get_args(annotation))) if get_origin(annotation) is Literal else ()
+                known |= {(f"{name} {inner}".strip(), option): words for option in parameter.opts}
+    return known
 
 
 def is_key(word: str) -> bool:
@@ -196,6 +221,9 @@ def faults_of_span(span: str) -> Iterator[str]:
         known = {"sweep": SWEEP_KEYS, "data": data_attributes()}.get(dotted[1], ())
         if not is_key(f"{dotted[1]}.{dotted[2]}") and dotted[2] not in known:
             yield f"no key {span}"
+    setting = re.fullmatch(r"((?:\w+\.)?[a-z]\w*) = (\S.*)", span)
+    if setting and (full := full_name(setting[1])):
+        yield from faults_of_setting(full, setting[2])
     path = span.partition(":")[0].rstrip("/")
     ours = re.fullmatch(r"[\w./*-]+/[\w./*-]+", path) and path.partition("/")[0] in FOLDERS
     if ours and not [*PROJECT.glob(path)]:
@@ -204,6 +232,21 @@ def faults_of_span(span: str) -> Iterator[str]:
         parts = span.split(".")[1:]
         if not (SOURCE / "scalestudy" / parts[0]).is_dir() and not _has(parts[0]):
             yield f"no module {span}"
+
+
+def full_name(key: str) -> str | None:
+    """Return the dotted name of a study key, unless site profiles have a key of this name."""
+    return None if key in site_keys() else keys.full_name(key)
+
+
+def faults_of_setting(name: str, text: str) -> Iterator[str]:
+    """Yield why a key does not accept a value, or any of a list of values; "…" stands for more."""
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return  # words in place of a value
+    if "…" not in text and [*_refused(name, [value], name)]:
+        yield from _refused(name, value, name)
 
 
 @cache
@@ -262,11 +305,178 @@ def faults(text: str) -> list[str]:
     ]
 
 
+FILES = (
+    "json",
+    "jsonl",
+    "toml",
+    "npy",
+    "npz",
+    "py",
+    "md",
+    "html",
+    "csv",
+    "keras",
+    "png",
+    "jpg",
+    "yaml",
+    "cfg",
+)
+"""Endings of names of files, which are not names of modules."""
+
+
+@cache
+def modules() -> dict[str, set[str]]:
+    """Return what each module, package and class of ours holds, by the last part of its name."""
+    held: dict[str, set[str]] = {}
+    for file in sorted((SOURCE / "scalestudy").rglob("*.py")):
+        held.setdefault(file.parent.name, set()).add(file.stem)
+        held.setdefault(file.parent.parent.name, set()).add(file.parent.name)
+        own = file.parent.name if file.stem == "__init__" else file.stem
+        names = held.setdefault(own, set())
+        body = ast.parse(file.read_text("utf-8")).body
+        names |= defined(body)
+        for part in body:
+            if isinstance(part, ast.ClassDef):
+                held.setdefault(part.name, set()).update(defined(part.body))
+    held["scalestudy"] |= attributes_of_package()
+    return held
+
+
+def defined(body: list[ast.stmt]) -> set[str]:
+    """Return the names that statements define."""
+    names = set()
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
+def attributes_of_package() -> set[str]:
+    """Return the names that users import from the package itself."""
+    import scalestudy
+
+    return {*scalestudy.__all__}
+
+
+def faults_of_dotted(span: str) -> Iterator[str]:
+    """Yield why a name in a docstring, such as `module.NAME`, is not that of something of ours."""
+    parts = span.removesuffix("()").split(".")
+    owner, name = parts[-2:]
+    if name in FILES or parts[0] in OUTSIDE or is_key(span) or name in modules().get(owner, ()):
+        return
+    if owner in modules():
+        yield f"`{span}`: {owner} holds no {name}"
+    elif name in modules() or (name[:1].isupper() and any(name in held for held in modules().values())):
+        yield f"`{span}`: {name} is not in {owner}"
+    elif owner not in identifiers() or name not in identifiers():
+        yield f"`{span}`: no such name"
+
+
+OUTSIDE = {
+    "keras", "layer", "memory", "model", "multiprocessing", "nn", "os", "socket", "sys", "tf", "time",
+    "torch",
+}  # fmt: skip
+"""Packages of others, and their objects, of which docstrings name parts."""
+
+
+@cache
+def identifiers() -> set[str]:
+    """Return all words of the source outside of strings and comments."""
+    found = set()
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            found |= {getattr(node, field, None) for field in ("id", "attr", "arg", "name")}
+    return {word for word in found if isinstance(word, str)}
+
+
+def remarks(file: Path) -> Iterator[str]:
+    """Yield the docstrings and comments of a module."""
+    text = file.read_text("utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            yield node.value.value
+    yield from re.findall(r"^ *# .*|  # .*", text, re.MULTILINE)
+
+
+def faults_of_remark(text: str) -> Iterator[str]:
+    """Yield names of ours in a docstring or a comment that do not exist."""
+    for span in SPAN.findall(text):
+        if re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+(\(\))?", span):
+            yield from faults_of_dotted(span)
+        yield from faults_of_span(span) if span.startswith("--") else ()
+
+
+def test_docstrings_and_comments_name_what_is_there() -> None:
+    wrong = {
+        (str(file.relative_to(PROJECT)), fault)
+        for file in sorted(SOURCE.rglob("*.py"))
+        for remark in remarks(file)
+        for fault in faults_of_remark(remark)
+    }
+    assert sorted(wrong) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "measure.usage",
+        "polling.LONGEST",
+        "study.expand",
+        "series.Series",
+        "sources.changes",
+        "style.config",
+        "scalestudy.none",
+        "Row.nothing_like_it",
+    ],
+)
+def test_names_that_are_gone_are_seen_in_docstrings(name: str) -> None:
+    assert list(faults_of_remark(f"See `{name}`."))
+
+
+EXAMPLE = re.compile(r"`(scalestudy [^`]+ --from ([\w.]+))` prints\n\n```\n(.*?)```", re.DOTALL)
+"""A command on the table before it, and its output."""
+
+
+def test_example_outputs_are_what_the_command_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from scalestudy.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    examples = [
+        (page, text[: found.start()], found)
+        for page in PAGES
+        for text in [page.read_text("utf-8")]
+        for found in EXAMPLE.finditer(text)
+    ]
+    assert examples
+    for page, before, found in examples:
+        (tmp_path / found[2]).write_text([*blocks(before, "")][-1] + "\n", "utf-8")
+        with pytest.raises(SystemExit):
+            main(shlex.split(found[1])[1:])
+        printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+        # Lines of the table's frame are not in the page.
+        printed = [line for line in printed if not set(line) & {"─"}]
+        shown = found[3].splitlines()
+        assert shown[0] in printed, page
+        first = printed.index(shown[0])
+        assert printed[first : first + len(shown)] == shown, page
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
 def test_a_page_names_what_is_there(page: Path) -> None:
     text = page.read_text("utf-8")
-    if page.suffix == ".toml":
-        text = f"```toml\n{text}\n```"
+    language = {".toml": "toml", ".yml": ""}.get(page.suffix)
+    if language is not None:
+        text = f"```{language}\n{text}\n```"
     assert faults(text) == []
 
 
@@ -282,6 +492,9 @@ def test_a_page_names_what_is_there(page: Path) -> None:
         ("```toml\npartition = 'gpu'\nqoss = 'x'\n```", "no key partition"),
         ("```toml\n[container]\nimages = 'x'\n```", "no key images in [container]"),
         ("`--dry-runn`", "--dry-runn"),
+        ("`scalestudy advise x --bill gpus`", "--bill is one of"),
+        ('`optimizer = "sdg"`', "train.optimizer"),
+        ("```\n  label: scalestudy check --environment\n```", "--environment"),
         ("`train.epoch`", "no key train.epoch"),
         ("`docs/none.md`", "no file docs/none.md"),
         ("`scalestudy.none`", "no module scalestudy.none"),

@@ -1,9 +1,9 @@
 """Measurements over all rows of a study: each quantity on its scale, with the spread of its design.
 
 Runs of one seed are a block (`analysis.statistics`): they share split and initial weights and were taken in
-one round, in random order (`study.expand`). Only comparable rows share a design: qualities by one metric, for
-rows whose runs all learned; times of real workers separate from those of virtual and of asynchronous workers,
-and never of oversubscribed runs.
+one round, in random order (`config.expand`). Only comparable rows share a design: qualities by one metric,
+for rows whose runs all learned; times of real workers separate from those of virtual and of asynchronous
+workers, and never of oversubscribed runs.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

@@ -63,7 +63,7 @@ class ScalingTerm:
 
 
 def terms_of(update: Update | None, full_node: int | None = None) -> tuple[ScalingTerm, ...]:
-    """Terms that the times of a series (`series.Series`) may have; the first is in every model.
+    """Terms that the times of a series (`scaling_model.Series`) may have; the first is in every model.
 
     `full_node` is the largest number of workers on one node if a term for the second node can be fitted; else
     None.

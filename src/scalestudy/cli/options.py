@@ -62,7 +62,7 @@ TaskOption = Annotated[
     str | None,
     option(
         'Task: "unet", "torch_unet", "keras:MODEL", …, or a Python file beside the study.',
-        default="a small U-Net",
+        default="what suits the data: the small CNN for classes, U-Net for masks",
     ),
 ]
 DeviceOption = Annotated[

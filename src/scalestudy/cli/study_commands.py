@@ -39,12 +39,16 @@ def init(
         str | None,
         option(
             "Images to train on, with classes or masks: a folder, relative to FILE.",
-            default="the task's own, or digits",
+            default="the task's own, or handwritten digits",
         ),
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Write a short study file for this machine."""
+    """Write a short study file for this machine.
+
+    Without options it trains a small CNN on 1,797 handwritten digits (8 × 8 pixels, enlarged to 24 × 24) with
+    1, 2, 4 and 8 workers, as far as there are GPUs, or cores, and three seeds.
+    """
     from scalestudy.app.small_studies import first_study
     from scalestudy.config.parse import study_of
     from scalestudy.hardware import cores, devices

@@ -87,7 +87,7 @@ def settings_of(study: Study) -> dict[str, Any]:
 
 def _settings(point: Point) -> dict[str, Any]:
     values = point.identity() | point.terms.model_dump(mode="json", exclude={"oversubscribed"})
-    del values["sources"]  # compared by `sources.changes`
+    del values["sources"]  # compared by `task_sources.changes`
     return _flatten(values)
 
 

@@ -95,7 +95,7 @@ class Figure:
     caption: str
     """How to read it."""
     spec: dict[str, Any]
-    """Without colours for background and text, which come from `style.config`."""
+    """Without colours for background and text, which come from `config`."""
     wide: bool = False
     """Whether it needs the full width of a page."""
     group: str = ""

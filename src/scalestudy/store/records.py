@@ -161,7 +161,7 @@ class Disturbance(Record):
 
 
 SHARED_CORES = "cores shared with another study"
-"""`Result.oversubscribed` of a run that was planned to have its own cores, and is disturbed for it."""
+"""`Outcome.oversubscribed` of a run that was planned to have its own cores, and is disturbed for it."""
 
 
 class Hang(Record):

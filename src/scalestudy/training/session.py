@@ -56,7 +56,7 @@ class Position:
         restarts: How often the run continued from a checkpoint.
         wall: Wall-clock time of the run.
         phases: `wall` by phase.
-        usage: Resources used by each process (`measure.usage`); empty if not measured.
+        usage: Resources used by each process (`utilisation.Usage`); empty if not measured.
         began: Unix time at which the run's first process started.
         hosts: Names of the nodes that the run has used.
     """
@@ -167,7 +167,7 @@ class Session:
         return self.epoch == self.epochs
 
     def fingerprint(self) -> str:
-        """Return the digest that identifies the checkpoints of this run; see `checkpoint.fingerprint`."""
+        """Return the digest that identifies the checkpoints of this run; see `session.fingerprint`."""
         return fingerprint(self.point, self.split, self.trainer.variables)
 
     def gpu_percent(self) -> float | None:

@@ -103,7 +103,7 @@ def find_imports(tree: ast.AST, package: str = "") -> Iterator[str]:
                 yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-UNKNOWN_VERSION = "0.0"
+UNKNOWN_VERSION = "0.1.1.dev0"
 """Version of a source tree without git history, as in pyproject.toml (fallback_version)."""
 
 

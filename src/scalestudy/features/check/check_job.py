@@ -35,7 +35,7 @@ from scalestudy.util.files import write_atomically
 SECONDS = 1800
 """Time limit of the job."""
 ASK = 5.0
-"""Seconds between two queries to Slurm while the job's state changes; they grow to `polling.LONGEST`."""
+"""Seconds between two queries to Slurm while the job's state changes; they grow to `study_status.LONGEST`."""
 TASK = "cnn"
 """Task of the point of a check without a study; it is not trained."""
 LAG = 30.0

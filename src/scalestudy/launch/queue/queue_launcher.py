@@ -248,7 +248,7 @@ class QueueLauncher:
 
         Raises:
             UserError: If the site profile is missing or invalid, a point is impossible on the site, or
-                `options.after` names no job that can succeed.
+                `Options.after` names no job that can succeed.
         """
         self._refuse_dependency(options.after)
         return expand_for(study, self._site(study, options))
