@@ -67,6 +67,13 @@ def test_its_task_suits_the_data(tmp_path: Path, folders: tuple[str, str], task:
     assert (study.task, study.data.source) == (task, str(tmp_path))
 
 
+@pytest.mark.parametrize(("side", "written"), [(28, (28, 28)), (64, (64, 64)), (300, (64, 64))])
+def test_small_images_are_not_enlarged(tmp_path: Path, side: int, written: tuple[int, int]) -> None:
+    images = np.zeros((4, side, side), np.uint8)
+    np.savez(tmp_path / "set.npz", x_train=images, y_train=np.array([0, 1, 0, 1]))
+    assert read(None, str(tmp_path / "set.npz"), gpus=0, cores=2).data.image_size == written
+
+
 def test_data_that_are_missing_or_read_by_code_have_no_first_study(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def read(data):\n    yield 1, 2\n")
     for source in ("absent", str(tmp_path / "mine.py")):

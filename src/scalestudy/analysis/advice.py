@@ -255,17 +255,17 @@ def _switching(switch: Switch | None) -> str:
     )
 
 
-MOST_SEEDS = 10
-"""Largest number of trainings of which it is said how many failures they cannot exclude."""
+LEAST_SEEDS, MOST_SEEDS = 2, 10
+"""Numbers of trainings of which it is said how many failures they cannot exclude."""
 
 
 def _failing_share(choice: Row, measures: Measures) -> str:
     """What few trainings without a failure cannot exclude (Clopper and Pearson, Biometrika 26, 1934)."""
     runs = len(measures.trained[choice.key])
-    if not 0 < runs <= MOST_SEEDS or measures.failed[choice.key] or measures.fails_everywhere:
+    if not LEAST_SEEDS <= runs <= MOST_SEEDS or measures.failed[choice.key] or measures.fails_everywhere:
         return ""
     most = 1 - 0.05 ** (1 / runs)
-    return f"0 of {runs} of its trainings failed: up to {most:.0%} may (95 % limit)."
+    return f"0 of {runs} of its trainings failed: up to {100 * most:.0f} % may (95 % limit)."
 
 
 def _better(rows: Sequence[Row], decision: Decision) -> str:

@@ -1,13 +1,14 @@
 """The first study, which `init` writes for this machine."""
 
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from scalestudy.config.catalog import PREFIX, TASKS, has_name, task_defaults
 from scalestudy.config.settings import DataSettings
 from scalestudy.config.toml_text import toml_line
 from scalestudy.data.sources.locate import find_source
-from scalestudy.data.sources.source import findings_of
+from scalestudy.data.sources.source import Contents, findings_of
 from scalestudy.plugins.engines import DEFAULT, engine_of_script, engine_traits, installed_engine
 from scalestudy.util.errors import UserError
 
@@ -19,6 +20,8 @@ DIGITS = "digits"
 """Learned within seconds, by steps that are long enough for two workers to divide them."""
 SMALL_TASKS = {"classes": ("cnn", [64, 64], 32), "masks": ("unet", [128, 128], 8)}
 """Task, image size and batch size for each kind of data: small enough for minutes on two cores."""
+UNET_STEP = 16
+"""Image sizes of the U-Net are multiples of this, which it halves four times."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,16 @@ def _task_for(source: str | None, folder: Path) -> tuple[tuple[str, list[int], i
         raise UserError(expected, f"{source}, read by code of its own", action)
     findings = findings_of(found)
     understood = (f"{source}: {findings.understood}",) if findings.understood else ()
-    return SMALL_TASKS[kind], (*understood, *findings.all_remarks)
+    task, size, batch = SMALL_TASKS[kind]
+    step = UNET_STEP if kind == "masks" else 1
+    return (task, _not_enlarged(size, found.contents(), step), batch), (*understood, *findings.all_remarks)
+
+
+def _not_enlarged(size: list[int], contents: Contents, step: int) -> list[int]:
+    """Return the size, or that of the largest images if it is smaller, in multiples of `step`."""
+    sizes = contents.sizes or [contents.input_shape[:2]]
+    largest = [max(sides) for sides in zip(*sizes, strict=True)]
+    return [min(side, step * ceil(most / step)) for side, most in zip(size, largest, strict=True)]
 
 
 def _engine_of(task: str, folder: Path) -> str | None:

@@ -32,6 +32,19 @@ def test_a_table_in_or_beside_the_folder_is_named_with_its_columns(tree, refused
     assert len(listed(Path(keys.pop("source")), **keys).samples) == 4
 
 
+def test_a_file_of_arrays_in_the_folder_is_named(tree, refused):
+    root = tree("mnist.npz")
+    assert keys_in(refused(root).action) == {"source": str(root / "mnist.npz")}
+
+
+def test_a_table_without_usual_columns_is_refused_with_its_columns_and_those_that_would_do(tree, refused):
+    root = tree("train/a{}.jpg", "train/a4.jpg")
+    (root / "labels.csv").write_text(BREEDS)
+    error = refused(root / "labels.csv")
+    assert all(name in error.received for name in ("id", "breed", "age"))
+    assert keys_in(error.action)["label_column"] == "breed"
+
+
 def test_a_column_of_files_with_an_unusual_name_is_named_too(tree, refused):
     root = tree("train/a{}.jpg", "train/a4.jpg")
     (root / "labels.csv").write_text(BREEDS.replace("id,", "scan,"))

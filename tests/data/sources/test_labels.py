@@ -85,7 +85,7 @@ def test_images_in_no_row_are_left_out_as_kaggles_test_set_is(tree, listed, refu
 
 def test_a_table_without_such_columns_is_no_source(table, refused):
     root = table("a,b\n1,2\n", "list.csv")
-    assert "list.csv without them" in refused(root / "list.csv").received
+    assert "'a', 'b'" in refused(root / "list.csv").received
 
 
 @pytest.mark.parametrize(

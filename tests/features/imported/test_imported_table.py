@@ -51,6 +51,28 @@ def test_runs_of_a_csv_file_name_their_line_and_columns_without_a_name_are_not_u
     assert [str(run.source) for run in imported.runs] == ["t.csv, line 3", "t.csv, line 5"]
 
 
+@pytest.mark.parametrize(
+    ("header", "cell", "seconds"),
+    [
+        ("Elapsed", "1:02:03", 3723),
+        ("Elapsed", "2-01:02:03", 2 * 86400 + 3723),
+        ("Time (hh:mm:ss)", "00:10:00", 600),
+        ("Time (min)", "00:10:00", 600),
+        ("time", '"1,234.5"', 1234.5),
+        ("time", '"1,234,567"', 1234567),
+    ],
+)
+def test_times_are_read_as_queues_and_spreadsheets_write_them(read, header: str, cell: str, seconds: float):
+    (run,) = read({"t.csv": f"gpus,{header}\n1,{cell}\n"}).runs
+    assert run.result.training_seconds == seconds
+
+
+@pytest.mark.parametrize("cell", ["12:30", "1:62:03", '"1,234"', '"12,34.5"'])
+def test_a_time_that_may_mean_two_is_not_read(read, cell: str):
+    with pytest.raises(UserError):
+        read({"t.csv": f"gpus,time\n1,{cell}\n"})
+
+
 def test_rows_that_cannot_be_read_are_left_out_and_named(read):
     text = "gpus,seconds\n1,100\n2\nfour,9\n2.5,9\n8,nan\n16,-3\n32,inf\n2,1e308\n2,1e-308\n2,66 176\n4,30\n"
     imported = read({"t.csv": text})

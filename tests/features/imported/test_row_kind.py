@@ -7,6 +7,14 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.report.loss_curves import losses
 from scalestudy.util.errors import UserError
 
+def test_a_table_whose_column_of_workers_is_not_recognised_says_how_to_name_it(read):
+    table = {"t.csv": "strategy,n,seconds\nddp,1,100\nddp,2,52\n"}
+    with pytest.raises(UserError) as caught:
+        read(table)
+    assert "--column workers=NAME" in caught.value.action
+    assert [run.result.workers for run in read(table, columns={"workers": "n"}).runs] == [1, 2]
+
+
 KERAS = "epoch,accuracy,loss,val_accuracy,val_loss\n0,.5,1.2,.55,1.1\n1,.7,.8,.72,.78\n2,.8,.6,.78,.65\n"
 
 

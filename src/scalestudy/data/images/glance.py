@@ -20,6 +20,8 @@ _FEW = 32
 _FEW_IN_JPEG = 8
 _RARE = 0.002
 """Share of pixels below which a value of a JPEG counts as smear."""
+_MOST_SMEAR = 0.5
+"""Share of smear from which a JPEG is a photo: each of its colours may be rare."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ def glance(path: Path) -> Glance | None:
         colours = colours[:, :1]
     _, counts = np.unique(colours, axis=0, return_counts=True)
     if path.suffix.lower().startswith(".j"):
-        few = int((counts >= _RARE * len(colours)).sum()) <= _FEW_IN_JPEG
+        common = counts[counts >= _RARE * len(colours)]
+        few = len(common) <= _FEW_IN_JPEG and common.sum() > (1 - _MOST_SMEAR) * len(colours)
     else:
         few = len(counts) <= _FEW
     return Glance((pixels.shape[0], pixels.shape[1]), few)

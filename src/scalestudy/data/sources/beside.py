@@ -9,6 +9,7 @@ from scalestudy.data.sources.files import Tree, composed, hint_of, role, several
 from scalestudy.data.sources.labels import TABLES, TableColumns, columns_that_would_do
 from scalestudy.data.sources.pairing import PATTERNS
 
+ARRAYS = ".npz"
 _MOST_TABLES = 5
 _MOST_FOLDERS = 20
 _LEAST_OF_CLASS = 2
@@ -26,7 +27,7 @@ Reading = Callable[[Tree], str | None]
 
 def beside(tree: Tree, reading: Reading) -> str:
     """Return what to do about a folder without a layout: first what lies there, else what is expected."""
-    found = [*_tables(tree), *_classes_in_names(tree), *_folders_around(tree, reading)]
+    found = [*_arrays(tree), *_tables(tree), *_classes_in_names(tree), *_folders_around(tree, reading)]
     otherwise = (
         f"ay where images and masks are: {PATTERNS}; arrange the files in one of these ways; or write "
         "`read(data)` in a task file."
@@ -35,6 +36,13 @@ def beside(tree: Tree, reading: Reading) -> str:
         return f"S{otherwise}"
     keys = "; or ".join(found)
     return f"Write under [data] {keys}. Otherwise, s{otherwise}"
+
+
+def _arrays(tree: Tree) -> Iterator[str]:
+    """Yield the key for files of arrays in a folder without images."""
+    files = [file for file in tree.others if file.suffix.lower() == ARRAYS]
+    for file in [] if tree.images else files[:_MOST_TABLES]:
+        yield f'source = "{file}"'
 
 
 def _tables(tree: Tree) -> Iterator[str]:
@@ -46,6 +54,14 @@ def _tables(tree: Tree) -> Iterator[str]:
         columns = columns_that_would_do(table, tree)
         if columns is not None:
             yield _keys(table, columns)
+
+
+def columns_beside(table: Path, tree: Tree) -> str:
+    """Return what to do about a table whose columns have no usual names: the keys that would do, if any."""
+    columns = columns_that_would_do(table, tree)
+    if columns is None:
+        return "Name the columns: `file_column` and `label_column` under [data]."
+    return f"Write under [data] {_keys(table, columns)}."
 
 
 def _keys(table: Path, columns: TableColumns) -> str:

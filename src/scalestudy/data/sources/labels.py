@@ -61,6 +61,16 @@ def columns_that_would_do(table: Path, tree: Tree) -> TableColumns | None:
     return TableColumns(file, usual, labels) if labels else None
 
 
+def column_names(table: Path) -> str:
+    """Return the names in the first line of a table, for a message."""
+    try:
+        with table.open(encoding="utf-8-sig", newline="") as stream:
+            names = _rows(stream.readline()).fieldnames or []
+    except (OSError, ValueError, csv.Error):
+        return "no columns that could be read"
+    return f"the columns {several([repr(name) for name in names])}" if names else "no columns"
+
+
 def _may_be_classes(cells: list[str]) -> bool:
     values = set(cells)
     return 2 <= len(values) <= max(2, len(cells) // 2) and "" not in values and not hold_decimals(cells)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from scalestudy.config.settings import DataSettings
 from scalestudy.data.samples import Kind, Ranges
-from scalestudy.data.sources.beside import beside
+from scalestudy.data.sources.beside import beside, columns_beside
 from scalestudy.data.sources.classes import list_classes, list_labels, refuse_masks_among, search
 from scalestudy.data.sources.couples import find_couple
 from scalestudy.data.sources.files import SPLITS, LeftOut, ListedSample, Tree, composed, in_order, role
-from scalestudy.data.sources.labels import TABLES, columns_of, list_table
+from scalestudy.data.sources.labels import TABLES, column_names, columns_of, list_table
 from scalestudy.data.sources.pairs import find_pairs, list_patterns
 from scalestudy.data.sources.source import COLUMNS, refuse_unused
 from scalestudy.util.errors import UserError
@@ -70,8 +70,8 @@ def list_samples(source: Path, data: DataSettings) -> Listing:
         if columns is None:
             raise UserError(
                 "a table with a column of files (file, image_id, ...) and one of classes (label, ...)",
-                f"the file {source} without them",
-                "Name the columns: `file_column` and `label_column` under [data].",
+                f"{source}, with {column_names(source)}",
+                columns_beside(source, tree),
             )
         table = source
         samples, understood = list_table(source, columns, tree)

@@ -79,13 +79,14 @@ def match_masks(
     naming = best_naming(images, masks)
     image_of, mask_of = _by_key(images, naming.of_image), _by_key(masks, naming.of_mask)
     alone = []
-    for what, located_of, partners in (
-        ("images without a mask", image_of, mask_of),
-        ("masks without an image", mask_of, image_of),
+    for what, partner, located_of, partners in (
+        ("image", "a mask", image_of, mask_of),
+        ("mask", "an image", mask_of, image_of),
     ):
         names = [str(each.file) for key, each in located_of.items() if not key[2] or key not in partners]
         if names:
-            alone.append(f"{len(names)} {what}: {several(names)}")
+            plural = "" if len(names) == 1 else "s"
+            alone.append(f"{len(names)} {what}{plural} without {partner}: {several(names)}")
     if alone:
         raise UserError(
             "a mask of the same name for every image, and an image for every mask",

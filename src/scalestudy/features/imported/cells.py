@@ -1,5 +1,6 @@
 """Convert the cells of an imported file to the values of their roles."""
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,9 @@ MISSING = {"", "-", "–", "—", "?", "n/a", "na", "none", "null"}
 """Cells, in lower case, of what was not measured."""
 LEAST, MOST = 1e-9, 1e15
 """Times and throughputs outside this range are mistakes and would overflow in ratios and squares."""
+_CLOCK_TIME = re.compile(r"(?:(\d{1,4})-)?(\d{1,4}):([0-5]\d):([0-5]\d(?:\.\d+)?)")
+_IN_THOUSANDS = re.compile(r"\d{1,3}(?:(?:,\d{3})+\.\d+|(?:,\d{3}){2,})")
+"""`1,234.5` and `1,234,567`; not `1,234`, which may have a decimal comma."""
 
 
 @dataclass
@@ -65,6 +69,8 @@ def _value(role: str, cell: Any, factor: float) -> Any:
     number = number_of(cell)
     if number is None and role == "quality" and isinstance(cell, str):
         number = number_of(cell.rstrip().removesuffix("%"))
+    if number is None and role in TIMES and isinstance(cell, str):
+        number, factor = _clock_time(cell), 1.0
     why = "which is not a number" if number is None else _objection(role, number * factor)
     if number is None or why:
         raise ValueError(f"{role} is {shown(str(cell).strip())}, {why}")
@@ -77,12 +83,23 @@ def _objection(role: str, number: float) -> str:
         is_whole = abs(number) < 2**53 and number == int(number)
         return "" if is_whole and (role not in COUNTS or 0 < number < 1e12) else "which is not a count"
     if role in POSITIVE and not LEAST < number < MOST:
-        return f"not between {LEAST:g} and {MOST:g}"
+        return "which is no plausible time or throughput" if number > 0 else "which is not above 0"
     return f"beyond {MOST:g}" if role == "quality" and abs(number) > MOST else ""
+
+
+def _clock_time(cell: str) -> float | None:
+    """Return the seconds of a time as queues print it, `1:02:03` or `2-01:02:03`; None if it is none."""
+    match = _CLOCK_TIME.fullmatch(cell.strip())
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def number_of(cell: Any) -> float | None:
     """Return a cell as a number; None if it is none."""
+    if isinstance(cell, str) and _IN_THOUSANDS.fullmatch(cell.strip()):
+        cell = cell.replace(",", "")
     try:
         return None if isinstance(cell, bool) else float(cell)
     except (TypeError, ValueError, OverflowError):

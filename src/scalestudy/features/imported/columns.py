@@ -68,6 +68,7 @@ _LENGTHS = {
     "s sec secs second seconds": 1.0,
     "min mins minute minutes": 60.0,
     "h hr hrs hour hours": 3600.0,
+    "hh:mm:ss h:m:s h:mm:ss": 1.0,
 }
 UNITS = {"": 1.0} | {name: length for names, length in _LENGTHS.items() for name in names.split()}
 """Units of time in seconds; a name may end in one, in brackets or as its last word."""

@@ -46,7 +46,10 @@ def kind_of_rows(
         most = max(map(len, several))
         seen = f"{file}, where {most} rows are of one point and nothing says which they are"
         wanted = "a file with a row for each run, or for each epoch"
-        raise UserError(wanted, seen, "Say which: --row run, or --row epoch.")
+        action = "Say which: --row run, or --row epoch."
+        if "workers" not in columns:
+            action = f"Name the column with the number of workers: --column workers=NAME. Without one, say which: --row run, or --row epoch."
+        raise UserError(wanted, seen, action)
     return "run"
 
 
