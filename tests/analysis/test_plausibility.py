@@ -165,6 +165,12 @@ def test_few_trainings_cannot_exclude_failures(runs, most):
     assert any(f"0 of {runs}" in text and most in text for text in advice.sentences)
 
 
+def test_a_single_training_says_nothing_of_failures():
+    assert not any(
+        "0 of 1" in text for text in decide(row(1, 3600, factors=(1.0,), qualities=(0.95,))).sentences
+    )
+
+
 @pytest.mark.parametrize(("ratio", "doubted"), [((1.57, 0.94, 2.65), True), ((1.02, 0.99, 1.05), False)])
 def test_a_choice_that_may_need_more_samples_is_provisional(ratio, doubted):
     """The efficiency for the same quality is that of the fixed epochs divided by the ratio of samples."""

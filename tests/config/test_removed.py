@@ -66,6 +66,12 @@ def test_what_the_changelog_says_is_removed_has_an_action_or_exists(call):
     assert untold == []
 
 
+@pytest.mark.parametrize("words", removed()["options"])
+def test_a_removed_option_does_not_exist(call, words):
+    *command, option = words.split()
+    assert not re.search(rf"{option}\b", call(*command, "--help")[1])
+
+
 @pytest.mark.parametrize("name", removed()["study"])
 def test_a_removed_key_of_a_study_is_refused_with_its_action(name):
     section, _, key = name.rpartition(".")

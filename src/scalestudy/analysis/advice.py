@@ -265,7 +265,7 @@ def _failing_share(choice: Row, measures: Measures) -> str:
     if not LEAST_SEEDS <= runs <= MOST_SEEDS or measures.failed[choice.key] or measures.fails_everywhere:
         return ""
     most = 1 - 0.05 ** (1 / runs)
-    return f"0 of {runs} of its trainings failed: up to {100 * most:.0f} % may (95 % limit)."
+    return f"0 of {runs} of its trainings failed: up to {most:.0%} may (95 % limit)."
 
 
 def _better(rows: Sequence[Row], decision: Decision) -> str:

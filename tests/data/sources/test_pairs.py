@@ -138,8 +138,8 @@ def test_numbers_pair_only_where_no_name_does_and_who_is_alone_is_named_on_both_
         *(f"masks/{name}.png" for name in (*files, "south_7")),
     )
     received = refused(root).received
-    assert "1 images without a mask" in received and str(root / "images/north_7.png") in received
-    assert "1 masks without an image" in received and str(root / "masks/south_7.png") in received
+    assert "1 image without a mask" in received and str(root / "images/north_7.png") in received
+    assert "1 mask without an image" in received and str(root / "masks/south_7.png") in received
 
 
 def test_names_without_a_number_have_no_partner_by_number(tree, refused):

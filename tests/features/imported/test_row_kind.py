@@ -7,6 +7,7 @@ from scalestudy.analysis.findings import analyse
 from scalestudy.report.loss_curves import losses
 from scalestudy.util.errors import UserError
 
+
 def test_a_table_whose_column_of_workers_is_not_recognised_says_how_to_name_it(read):
     table = {"t.csv": "strategy,n,seconds\nddp,1,100\nddp,2,52\n"}
     with pytest.raises(UserError) as caught:

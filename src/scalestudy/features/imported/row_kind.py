@@ -48,7 +48,10 @@ def kind_of_rows(
         wanted = "a file with a row for each run, or for each epoch"
         action = "Say which: --row run, or --row epoch."
         if "workers" not in columns:
-            action = f"Name the column with the number of workers: --column workers=NAME. Without one, say which: --row run, or --row epoch."
+            action = (
+                "Name the column with the number of workers: --column workers=NAME. If there is none, say "
+                "which: --row run, or --row epoch."
+            )
         raise UserError(wanted, seen, action)
     return "run"
 
