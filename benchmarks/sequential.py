@@ -60,6 +60,8 @@ class Condition:
         failing: Chance that a training on more than one worker ends in an error.
         lossless: Whether no number of workers loses quality, so that passing over a fast row is chance.
         longer: How many times as long the planned training is.
+        spread: Spread of seeds on one worker; None for one of `SPREADS`.
+        at_margin: Whether every row with several workers loses exactly the margin.
     """
 
     noise: float = 0.02
@@ -73,6 +75,8 @@ class Condition:
     failing: float = 0.0
     lossless: bool = False
     longer: int = 1
+    spread: float | None = None
+    at_margin: bool = False
 
 
 CONDITIONS = {
@@ -88,6 +92,8 @@ CONDITIONS = {
     "failing trainings": Condition(failing=0.3),
     "no loss": Condition(lossless=True),
     "planned 20 times as long": Condition(longer=20),
+    "spread = margin": Condition(spread=MARGIN),
+    "all at the margin": Condition(at_margin=True),
 }
 
 
@@ -115,6 +121,7 @@ class Truth:
                 efficiency = (1 - lost[name]) ** log2(n) * (1 - node[name] * (n > 4)) * own
                 steps[key_of(name, n, {})] = float(work / (n * efficiency))
         kind, spread = str(generator.choice(KINDS)), float(generator.choice(SPREADS))
+        spread = spread if condition.spread is None else condition.spread
         loss = {
             n: {"flat": 0.002 * log2(n), "slow": 0.007 * log2(n), "cliff": 0.005 * (n > 1) + 0.2 * (n > 4)}[
                 kind
@@ -123,6 +130,8 @@ class Truth:
         }
         if condition.lossless:
             loss = dict.fromkeys(WORKERS, 0.0)
+        if condition.at_margin:
+            loss = {n: MARGIN * (n > 1) for n in WORKERS}
         return cls(kind, spread, float(start), steps, loss, condition)
 
     def units(self, key: Key) -> float:
@@ -356,14 +365,22 @@ def show(name: str, found: Sequence[Outcomes]) -> None:
     right = np.mean([outcome.truth.is_right(outcome.choice) for outcome in found])
     costs = np.array([outcome.spent / outcome.truth.grid for outcome in found])
     false = np.mean([o.choice is not None and o.truth.loss[o.choice.workers] >= MARGIN for o in found])
+    settled_worse = [
+        not o.provisional and o.choice is not None and o.truth.loss[o.choice.workers] >= MARGIN for o in found
+    ]
     ones = np.median([outcome.spent / outcome.truth.one for outcome in found])
     print(
         f"{name}: right and settled {share(found):.3f} (right {right:.3f}), worse and chosen {false:.4f};"
         f" cost {ones:.1f} one-worker trainings, of a grid of three seeds {np.median(costs) / 3:.2f}"
-        f" (90 % {np.quantile(costs, 0.9) / 3:.2f}), of one of five at most {costs.max() / 5:.2f}"
+        f" (90 % {np.quantile(costs, 0.9) / 3:.2f}), of one of five at most {costs.max() / 5:.2f};"
+        f" settled {np.mean([not o.provisional and o.choice is not None for o in found]):.3f},"
+        f" settled on a row at or beyond the margin {np.mean(settled_worse):.4f},"
+        f" ended early for its spread {np.mean(['cannot be settled' in o.why for o in found]):.3f}",
+        flush=True,
     )
     for kind in KINDS:
-        cells = [[o for o in found if (o.truth.kind, o.truth.spread) == (kind, spread)] for spread in SPREADS]
+        spreads = sorted({o.truth.spread for o in found})
+        cells = [[o for o in found if (o.truth.kind, o.truth.spread) == (kind, spread)] for spread in spreads]
         print(f"  {kind:5}", *(f"{share(cell):.2f} ({len(cell)})" for cell in cells if cell))
 
 

@@ -45,6 +45,24 @@ def test_a_row_is_held_against_its_reference_and_seems_worse_proven_or_not(
         assert found.change.high < 0
 
 
+def test_a_study_to_which_seeds_were_added_has_had_a_look_before():
+    def low(planned):
+        """Lower end of a verdict on five seeds, of which the last two were started by another plan."""
+        runs = [
+            synthetic.changed(
+                synthetic.run("horovod", workers, seed, quality=0.95 + 0.001 * (seed * workers % 3)),
+                blocks=planned if seed < 3 else 5,
+            )
+            for workers in (1, 4)
+            for seed in range(5)
+        ]
+        measures = measure(group_runs(runs))
+        assert measures.looks == tuple(sorted({planned, 5}))
+        return judge(key_of("horovod", 4, {}), measures).change.low
+
+    assert low(planned=3) < low(planned=5)
+
+
 def test_without_one_worker_the_fewest_are_the_reference_and_the_verdict_is_relative():
     runs = [
         synthetic.run("native", workers, seed, quality=quality + 0.001 * seed)

@@ -13,7 +13,7 @@ from scalestudy.analysis.scaling_model import (
     nodes_of,
     series_of,
 )
-from scalestudy.analysis.statistics import Estimate
+from scalestudy.analysis.statistics import PRIOR, Estimate, student
 from synthetic_series import model, series
 
 
@@ -38,7 +38,9 @@ def test_a_measured_count_is_predicted_by_its_own_runs():
     assert found.fit.seconds(4) != pytest.approx(40.0, rel=0.02)
     four = found.predict(4)
     assert (four.kind, four.seconds.value) == ("measured", pytest.approx(40.0))
-    assert four.seconds.low == pytest.approx(40.0 * math.exp(-2.776 * 0.01 / math.sqrt(3)), rel=1e-3)
+    assert four.seconds.low == pytest.approx(
+        40.0 * math.exp(-student(PRIOR + 2) * 0.01 / math.sqrt(3)), rel=1e-3
+    )
     assert four.speedup.value == pytest.approx(2.5)
     assert found.predict(1).speedup == Estimate(1.0, 1.0, 1.0)
 

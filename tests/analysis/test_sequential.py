@@ -1,5 +1,6 @@
 """Group-sequential tests of quality, and studies that run until they are decided: errors, choices, cost."""
 
+import re
 import sys
 
 import numpy as np
@@ -10,7 +11,17 @@ from paths import BENCHMARKS
 from scalestudy.analysis import sequential
 from scalestudy.analysis.measures import measured
 from scalestudy.analysis.next_runs import Limits
-from scalestudy.analysis.sequential import ALPHA, HOPE, LOOKS, compare, level_at, levels
+from scalestudy.analysis.sequential import (
+    ALPHA,
+    HOPE,
+    LOOKS,
+    compare,
+    compare_grid,
+    grid_level,
+    level_at,
+    levels,
+    seeds_needed,
+)
 from scalestudy.analysis.statistics import LINEAR
 
 sys.path.insert(0, str(BENCHMARKS))
@@ -70,13 +81,86 @@ def test_the_level_is_that_of_the_last_look():
     assert sequential.level_at(LOOKS[-1] + 5) == level_at(LOOKS[-1])
 
 
+def test_a_grid_spends_alpha_by_the_looks_that_were_taken():
+    assert grid_level((3,)) == pytest.approx(ALPHA * 3 / 4, rel=0.02)
+    assert grid_level((3, 5)) < grid_level((5,)) < ALPHA
+    every = tuple(range(2, 11))
+    generator, studies = np.random.default_rng(3), 40_000
+    sums = np.cumsum(generator.standard_normal((studies, 10)), axis=1)
+    crossed = np.zeros(studies, bool)
+    for place, look in enumerate(every):
+        crossed |= sums[:, look - 1] / np.sqrt(look) > -ndtri(grid_level(every[: place + 1]))
+    assert crossed.mean() == pytest.approx(ALPHA * 10 / 11, abs=0.0024)
+
+
+GRID_ROWS = ("a", "b", "c", "d")
+
+
+def passes(seeds, looks, spreads, generator, lost=0.0, lose=0.0):
+    """Whether row "d", whose quality is worse by the margin, is called no worse at one of the looks."""
+    noise = generator.normal(0, 1, (4, seeds)) * 0.004 * np.array(spreads)[:, None]
+    qualities = 0.9 + noise
+    qualities[3] -= np.where(generator.random(seeds) < lose, lost, 0.0) if lose else MARGIN
+    for place, look in enumerate(looks):
+        values = {
+            row: dict(enumerate(of[:look])) for row, of in zip(GRID_ROWS, qualities.tolist(), strict=True)
+        }
+        study = measured(values, dict.fromkeys(values, LINEAR), [GRID_ROWS], LINEAR)
+        change = compare_grid(study, "d", "a", looks[:place])
+        if change.low is not None and change.low >= -MARGIN:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("looks", "spreads", "most"),
+    [
+        (tuple(range(3, 11)), (1, 1, 1, 1), ALPHA),
+        ((2,), (1, 1, 1, 4), 0.04),
+        ((3,), (1, 1, 1, 4), 0.04),
+        ((2, 3), (1, 1, 1, 4), 0.04),
+    ],
+    ids=["looks at 3 to 10 seeds", "a wild row, 2 seeds", "a wild row, 3 seeds", "a wild row, 2 and 3 seeds"],
+)
+def test_a_grid_calls_a_row_at_the_margin_no_worse_in_no_more_than_the_stated_share(looks, spreads, most):
+    generator, studies = np.random.default_rng(11), 400
+    wrong = sum(passes(looks[-1], looks, spreads, generator) for _ in range(studies))
+    assert wrong <= most * studies + 2 * np.sqrt(most * studies)
+
+
+def test_seeds_needed_grow_with_the_spread_and_are_enough_in_most_studies():
+    assert seeds_needed(0.001, MARGIN) == LOOKS[0]
+    numbers = [seeds_needed(spread, MARGIN) for spread in (0.01, 0.02, 0.03, 0.1)]
+    assert numbers == sorted(numbers)
+    assert numbers[-1] > LOOKS[-1]
+    spread, generator, studies = 0.02, np.random.default_rng(5), 2000
+    needed = seeds_needed(spread, MARGIN)
+    means = generator.normal(0, spread / np.sqrt(needed), studies)
+    shown = means + ndtri(level_at(needed)) * spread / np.sqrt(needed) > -MARGIN
+    assert shown.mean() >= 0.79
+
+
+def test_a_study_whose_seeds_spread_as_far_as_the_margin_ends_at_the_first_look_and_names_what_it_takes():
+    condition = simulation.Condition(spread=MARGIN, lossless=True)
+    ended = []
+    for index in range(8):
+        truth = simulation.Truth.drawn(np.random.default_rng(index), condition)
+        found = simulation.until_decided(truth, np.random.default_rng(index), Limits(budget=3 * truth.grid))
+        if "cannot be settled" in found.why:
+            ended.append(found.spent / truth.grid)
+            (needed,) = re.findall(r"about (\d+) seeds", found.why)
+            assert int(needed) > LOOKS[0]
+    assert len(ended) >= 4
+    assert np.median(ended) < 1.2  # of a grid of one seed
+
+
 def test_a_study_whose_budget_ends_names_the_faster_rows_that_may_learn_as_well():
     truth = simulation.Truth.drawn(np.random.default_rng(18), simulation.CONDITIONS["plain"])
     limits = Limits(budget=2 * truth.grid)
     found = simulation.until_decided(truth, np.random.default_rng(10_018), limits)
-    assert "beyond the budget" in found.why
+    assert "cannot be settled for this budget" in found.why
     passed_over = {row.key.workers: row.why for row in found.decision.passed_over}
-    assert passed_over == {14: "seems-worse", 8: "not-shown", 4: "not-shown", 2: "not-shown"}
+    assert passed_over == {14: "not-shown", 8: "not-shown", 4: "not-shown", 2: "not-shown"}
     assert found.provisional == ("faster-may-learn",)
 
 

@@ -14,6 +14,7 @@ from scalestudy.analysis.statistics import (
     LOGARITHM,
     NOTHING,
     PRIOR,
+    SINGLE,
     Contrast,
     Estimate,
     contrast,
@@ -164,6 +165,16 @@ def test_one_low_seed_elsewhere_does_not_widen_the_interval_of_equal_rows():
     assert contrast(rows[3], rows[0], design, design).estimate.half_width > 0.1
 
 
+def test_a_wild_seed_of_one_row_spoils_no_verdict_between_two_others():
+    """Of three rows, two of the three pairs hold the wild one, so the limit is the median over rows."""
+    rows = table([[0.950, 0.951, 0.949], [0.950, 0.949, 0.951], [0.951, 0.950, 0.70]])
+    design = design_of(rows)
+    quiet = design_of(rows[:2])
+    found = contrast(rows[1], rows[0], design, design).estimate
+    assert found.half_width < 2 * contrast(rows[1], rows[0], quiet, quiet).estimate.half_width
+    assert contrast(rows[2], rows[0], design, design).estimate.half_width > 0.1
+
+
 def test_a_wild_row_widens_the_intervals_of_others_little():
     generator = np.random.default_rng(2)
     quiet = generator.normal(size=(6, 4))
@@ -177,7 +188,7 @@ def test_one_run_has_the_common_variance_of_the_other_rows():
     assert spread([1.0], design).value == design.within.value
     assert spread([1.0], None) is None
     single = contrast({0: 1.0}, rows[0], design, design)
-    assert (single.pairs, single.freedom) == (1, PRIOR)
+    assert (single.pairs, single.freedom) == (1, SINGLE)
     assert single.error == pytest.approx(np.sqrt(2 * design.residual.value))
     assert contrast({9: 1.0}, rows[0], design, design).pairs == 0
     assert contrast({0: 1.0}, rows[0]).error is None

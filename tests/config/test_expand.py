@@ -327,6 +327,7 @@ def test_a_block_is_one_seed_and_holds_every_row_once(order_seed: int, workers: 
     rows = {row(point) for point in given_points}
     assert all(len(block) == len(rows) and {row(point) for point in block} == rows for _, block in blocks)
     assert [point.place for point in result] == list(range(len(result)))
+    assert {point.blocks for point in result} == {len(seeds)}
 
 
 @settings(max_examples=20, deadline=None)

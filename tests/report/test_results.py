@@ -30,7 +30,7 @@ def test_every_row_is_there_and_the_advised_one_is_marked():
 
 def test_a_value_has_its_interval_its_digits_for_sorting_and_its_verdict():
     quality = cell(table(synthetic.seeded((1, 2, 4))), 1, "Quality")
-    assert str(quality) == "0.951 ± 0.002"
+    assert str(quality) == "0.951 ± 0.001"
     assert quality.small == "0.949–0.952" and len(quality.sort) > 10
     assert quality.remark.startswith("no worse")
 

@@ -12,6 +12,7 @@ from scalestudy.analysis.planned_training import PlannedTraining
 from scalestudy.analysis.plausibility import with_doubts
 from scalestudy.analysis.price import Bill
 from scalestudy.analysis.quality import accepted_loss
+from scalestudy.analysis.rounds import warn_of_rows_apart
 from scalestudy.analysis.runs import Key, Planned, Run, group_runs, read_epochs
 from scalestudy.analysis.same_model import keep_models_apart
 from scalestudy.analysis.scaling_model import Model, model_of, series_of
@@ -124,11 +125,12 @@ def analyse(
     held, why = quality_holds(virtual), causes(decision.verdicts, measures)
     if held and len(virtual) == len(groups):
         advice = replace(advice, headline=held.pop(0))
+    apart = warn_of_rows_apart(measures.wall_seconds.rounds, measures.wall_seconds.values)
     gained = [text for row in rows if row.key == choice and (text := usefulness(row))]
     advice = replace(
         advice,
         sentences=(*gained, *advice.sentences, *held, *why),
-        open_questions=(*other_models, *quality_warnings(runs), *advice.open_questions),
+        open_questions=(*other_models, *quality_warnings(runs), *apart, *advice.open_questions),
     )
     return Findings(
         name=name,

@@ -1,9 +1,9 @@
 """Measurements over all rows of a study: each quantity on its scale, with the spread of its design.
 
-Runs of one seed are a block (`analysis.statistics`): they share split and initial weights and were taken in
-one round, in random order (`config.expand`). Only comparable rows share a design: qualities by one metric,
-for rows whose runs all learned; times of real workers separate from those of virtual and of asynchronous
-workers, and never of oversubscribed runs.
+Runs of one seed are a block (`analysis.statistics`): they share split and initial weights. Times are compared
+within blocks only where their runs were taken in one round (`analysis.rounds`). Only comparable rows share a
+design: qualities by one metric, for rows whose runs all learned; times of real workers separate from those of
+virtual and of asynchronous workers, and never of oversubscribed runs.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -14,6 +14,7 @@ from typing import Literal, TypeVar
 
 from scalestudy.analysis.divergence import FailedRun, failures
 from scalestudy.analysis.planned_training import AS_MEASURED, PlannedTraining, planned_seconds
+from scalestudy.analysis.rounds import TOGETHER, Rounds, rounds_of
 from scalestudy.analysis.runs import Key, Run, seed_of, sense_of, values_of
 from scalestudy.analysis.statistics import (
     LINEAR,
@@ -53,6 +54,7 @@ class Measure:
         differences: Scale on which two rows are compared: logarithmic for ratios, otherwise linear.
         of_means: Design of each row on its scale in `scales`.
         of_differences: Design of each row on the scale `differences`.
+        rounds: Which runs were taken together, for times; other quantities do not depend on it.
     """
 
     values: Mapping[Key, Values]
@@ -60,6 +62,7 @@ class Measure:
     differences: Scale
     of_means: Mapping[Key, Design | None]
     of_differences: Mapping[Key, Design | None]
+    rounds: Rounds = TOGETHER
 
     def mean(self, key: Key) -> Estimate:
         """Mean over a row's runs: geometric on the logarithmic scale, else arithmetic."""
@@ -71,10 +74,11 @@ class Measure:
         if not ours or not theirs or not all(map(self.differences.holds, [*ours.values(), *theirs.values()])):
             return None
         return contrast(
-            _on(self.differences, ours),
-            _on(self.differences, theirs),
+            _on(self.differences, self.rounds.named(key, ours)),
+            _on(self.differences, self.rounds.named(reference, theirs)),
             self.of_differences[key],
             self.of_differences[reference],
+            self.rounds.between if self.rounds.apart(key, reference) else None,
         )
 
     def difference(self, key: Key, reference: Key) -> Estimate:
@@ -92,23 +96,25 @@ def measured(
     scales: Mapping[Key, Scale],
     alike: Iterable[Sequence[Key]],
     differences: Scale,
+    rounds: Rounds = TOGETHER,
 ) -> Measure:
     """A quantity with a design for each group in `alike` (comparable rows); other rows have no design."""
+    named = {key: rounds.named(key, row) for key, row in values.items()}
     of_means: dict[Key, Design | None] = dict.fromkeys(values)
     of_differences: dict[Key, Design | None] = dict.fromkeys(values)
     for keys in alike:
-        compared = _design(keys, values, lambda _: differences)
+        compared = _design(keys, named, lambda _: differences)
         of_differences |= compared
         alone = any(scales[key] is not differences for key in keys)
-        of_means |= _design(keys, values, lambda key: scales[key]) if alone else compared
-    return Measure(values, scales, differences, of_means, of_differences)
+        of_means |= _design(keys, named, lambda key: scales[key]) if alone else compared
+    return Measure(values, scales, differences, of_means, of_differences, rounds)
 
 
 def measure_times(groups: Groups, values: Mapping[Key, Values]) -> Measure:
     """Times or rates, which are compared as ratios; oversubscribed rows have no design."""
     usable = [key for key, runs in groups.items() if values.get(key) and not oversubscription(runs)]
     alike = gather_keys(usable, lambda key: (is_virtual(groups[key]), is_asynchronous(groups[key]))).values()
-    return measured(values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM)
+    return measured(values, dict.fromkeys(values, LOGARITHM), alike, LOGARITHM, rounds_of(groups, values))
 
 
 def _design(
@@ -169,6 +175,12 @@ class Measures:
     def sequential(self) -> bool:
         """Whether seeds were added until a verdict stood, so that levels for repeated looks are due."""
         return any(run.is_timing for runs in self.groups.values() for run in runs)
+
+    @cached_property
+    def looks(self) -> tuple[int, ...]:
+        """Numbers of seeds that the study has had, as its runs recorded them when they were started."""
+        planned = {run.result.blocks for runs in self.trained.values() for run in runs}
+        return tuple(sorted(blocks for blocks in planned if blocks is not None))
 
 
 def measure(groups: Groups, planned: PlannedTraining = AS_MEASURED) -> Measures:

@@ -306,6 +306,8 @@ def _quality(known: Known, ladder: list[Key], root: Key, left: float, limits: Li
         middle = (start + found - 1) // 2
         first = start if start == 0 else middle
         key = ladder[begun[0] if begun else first]
+        if too_many := _beyond(known, key, root, verdicts.get(key), left, limits):
+            return too_many
         batch = _training(known, key, root, limits)
         if batch is not None and _price(known, batch) <= left:
             return batch
@@ -348,13 +350,39 @@ def _standing(known: Known, key: Key, root: Key, verdict: Verdict | None, limits
     return "worse" if verdict.seems_worse or given_up else "open"
 
 
+def _beyond(
+    known: Known, key: Key, root: Key, verdict: Verdict | None, left: float, limits: Limits
+) -> Ended | None:
+    """The end of a study whose seeds spread too far for its budget; None if it can be settled.
+
+    It is asked at the first look, before the seeds are paid that would settle nothing.
+    """
+    if verdict is None or verdict.needed is None or known.seeds(key) > LOOKS[0]:
+        return None
+    missing = {row: verdict.needed - known.seeds(row) for row in _compared(known, key, root)}
+    price = sum(max(0, count) * known.cost(known.trainee(row)) for row, count in missing.items())
+    if verdict.needed <= limits.seeds and price <= left:
+        return None
+    more = f", more than the {limits.seeds} that may be run" if verdict.needed > limits.seeds else ""
+    return Ended(
+        False,
+        f"it cannot be settled for this budget whether {key.label} learns as well: as far as seeds spread,"
+        f" that takes about {verdict.needed} seeds of each row{more}",
+    )
+
+
+def _compared(known: Known, key: Key, root: Key) -> list[Key]:
+    """A row and those that its quality is compared with; of rows with equal updates only one."""
+    baseline = find_baseline(key, known.measures.groups) or root
+    return list({known.measures.updates[row]: row for row in (root, baseline, key)}.values())
+
+
 def _training(known: Known, key: Key, root: Key, limits: Limits) -> Batch | None:
     """The trainings until the next look at a row: its own, and those of the rows that it is compared with.
 
     None if all seeds were tried, or if trainings of one of these rows fail.
     """
-    baseline = find_baseline(key, known.measures.groups) or root
-    rows = list({known.measures.updates[row]: row for row in (root, baseline, key)}.values())
+    rows = _compared(known, key, root)
     if any(_fails(known, row) for row in rows):
         return None
     now = min(known.seeds(row) for row in rows)

@@ -1,7 +1,8 @@
 """Quality compared with the one-worker runs: does the model still learn as well?
 
-The 95 % interval of the difference, paired by seed, decides: if all of it is on the good side of the margin,
-the row is no worse; if all of it is beyond the margin, worse; otherwise it is unclear.
+The interval of the difference, paired by seed, decides, at a level for repeated looks: if all of it is on
+the good side of the margin, the row is no worse; if all of it is beyond the margin, worse; otherwise it is
+unclear.
 Piaggio et al., "Reporting of noninferiority and equivalence randomized trials", JAMA 308 (2012), figure 1.
 How many runs of each row failed is counted, too.
 """
@@ -55,6 +56,8 @@ class Verdict:
         margin: Accepted loss of quality, in the metric's unit; None without a comparison.
         given_up: Whether more runs would hardly show it to be no worse, though it is not shown to be worse.
         digits: Decimals that are needed to show the margin.
+        needed: Seeds that would show the row no worse if it loses nothing, of a study that adds seeds until a
+            verdict stands; None before its first look.
     """
 
     kind: VerdictKind
@@ -65,6 +68,7 @@ class Verdict:
     digits: int = 3
     given_up: bool = False
     margin: float | None = None
+    needed: int | None = None
 
     @property
     def failed(self) -> bool:
@@ -119,7 +123,7 @@ def judge(
         look = sequential.compare(measures.quality, key, reference, margin_length, sense.better)
         change = look.change
     else:
-        change, look = measures.quality.difference(key, reference), None
+        change, look = sequential.compare_grid(measures.quality, key, reference, measures.looks), None
     kind = decide(change, margin_length, sense.better)
     below = change.value is not None and gain(change.value, sense.better) < -margin_length
     given_up = kind == "unclear" and look is not None and look.hopeless
@@ -129,7 +133,17 @@ def judge(
     if equal:
         sentence = f"no worse (the same updates as {reference.label})"
     seems_worse = kind == "worse" or below
-    return Verdict(kind, sentence, change, reference, seems_worse, digits, given_up, margin_length)
+    return Verdict(
+        kind,
+        sentence,
+        change,
+        reference,
+        seems_worse,
+        digits,
+        given_up,
+        margin_length,
+        look.needed if look else None,
+    )
 
 
 def _baseline(key: Key, measures: Measures) -> Key | None:

@@ -5,13 +5,19 @@ Testing at 2.5 % after every seed calls a worse model no worse in up to 9 % of s
 all looks together stay below `ALPHA`. The levels are applied to Student's t (Jennison and Turnbull, "Group
 sequential methods", 2000, chapter 4.4). They depend only on the number of seeds, so a report reaches the
 verdict of the run that ended. A row that will hardly be shown to be no worse gets no more seeds; such a rule
-never adds a false "no worse".
+never adds a false "no worse". If the spread of seeds asks for more of them than can be paid, this is known at
+the first look (`seeds_needed`).
+
+A grid has as many seeds as its user planned, and is looked at with that number. If seeds are added later, the
+verdict is another look. Their number has no limit, so that k seeds spend k / (k + 1) of `ALPHA` in all, which
+also leaves a part for later. Each run records how many seeds were planned when it was started.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from math import e, log1p, sqrt
+from math import ceil, e, log1p, sqrt
 
 from scalestudy.analysis.measures import Measure
 from scalestudy.analysis.runs import Key
@@ -32,6 +38,8 @@ fewer seeds if runs of one seed are no more alike than others. Either may show a
 LOSES = 0.01
 """P value of no loss at all below which a row that gets no more seeds counts as worse; above, it is merely
 not shown to be as good. So few studies without a loss settle on a slower row."""
+POWER = 0.8
+"""Chance of a verdict with the number of seeds that is called needed, for a row that loses nothing."""
 HOPE = 0.06
 """Chance of being shown no worse, after the last look, below which a row gets no more seeds."""
 
@@ -46,12 +54,14 @@ class Look:
         hope: Chance that the row is shown no worse by the last look if the truth is as measured; None if
             the spread is unknown.
         no_loss: One-sided P value of no loss; None if the spread is unknown.
+        needed: Seeds that would show a row no worse that loses nothing; None if the spread is unknown.
     """
 
     change: Estimate
     seeds: int
     hope: float | None
     no_loss: float | None = None
+    needed: int | None = None
 
     @property
     def hopeless(self) -> bool:
@@ -97,7 +107,45 @@ def compare(quality: Measure, key: Key, reference: Key, margin: float, better: B
     if seeds < LOOKS[0]:
         return Look(Estimate(among.change), seeds, chance, no_loss)
     middle = min(max(among.change, low), high)
-    return Look(Estimate(middle, low, high), seeds, chance, no_loss)
+    needed = seeds_needed((sharper[0].error or 0.0) * sqrt(seeds), margin)
+    return Look(Estimate(middle, low, high), seeds, chance, no_loss, needed)
+
+
+def seeds_needed(spread: float, margin: float) -> int:
+    """Seeds of both rows that show a row no worse if it loses nothing, with a chance of `POWER`.
+
+    Args:
+        spread: Standard deviation of the difference of the two rows under one seed.
+        margin: Accepted loss of quality, in the same unit; positive.
+    """
+    from scipy.special import ndtri
+
+    chance = float(ndtri(POWER))
+
+    def enough(seeds: int) -> float:
+        return ((chance - float(ndtri(level_at(seeds)))) * spread / margin) ** 2
+
+    last = max(LOOKS[-1], ceil(enough(LOOKS[-1])))
+    return next((look for look in LOOKS if look >= enough(look)), last)
+
+
+def compare_grid(quality: Measure, key: Key, reference: Key, looks: Sequence[int]) -> Estimate:
+    """Quality minus the reference's, with the interval at the level of this look.
+
+    `looks` are the numbers of seeds that the study has had; those up to the present number were looked at.
+    """
+    found = quality.contrast(key, reference)
+    if found is None:
+        return Estimate(None)
+    seeds = max(FEWEST, min(len(quality.values[key]), len(quality.values[reference])))
+    earlier = sorted({look for look in looks if FEWEST <= look < seeds})
+    return _interval(found, grid_level((*earlier, seeds)))
+
+
+@cache
+def grid_level(looks: tuple[int, ...]) -> float:
+    """One-sided level of the last of a grid's looks, given as rising numbers of seeds."""
+    return _levels(looks, lambda seeds: ALPHA * seeds / (seeds + 1))[looks[-1]]
 
 
 def _interval(change: Contrast, level: float) -> Estimate:
@@ -138,24 +186,28 @@ def level_at(seeds: int) -> float:
 
 @cache
 def levels() -> dict[int, float]:
-    """One-sided level of the test at each look, by recursive integration (Armitage et al., JRSS A 132, 1969).
+    """One-sided level of the test at each look of a study that runs until it is decided."""
+    return _levels(LOOKS, lambda seeds: ALPHA * log1p((e - 1) * seeds / LOOKS[-1]))
+
+
+def _levels(looks: Sequence[int], spent_at: Callable[[int], float]) -> dict[int, float]:
+    """One-sided level at each look, by recursive integration (Armitage et al., JRSS A 132, 1969).
 
     The density of the sum that has not crossed a boundary yet is carried from look to look on a grid.
     """
     import numpy as np
     from scipy.special import ndtr
 
-    most = LOOKS[-1]
-    grid = np.linspace(-9.0, 9.0, 1801) * sqrt(most)
+    grid = np.linspace(-9.0, 9.0, 1801) * sqrt(looks[-1])
     width = float(grid[1] - grid[0])
-    density = np.exp(-(grid**2) / LOOKS[0] / 2) / sqrt(2 * np.pi * LOOKS[0])
+    density = np.exp(-(grid**2) / looks[0] / 2) / sqrt(2 * np.pi * looks[0])
     found: dict[int, float] = {}
     spent = 0.0
-    for before, look in pairwise((LOOKS[0], *LOOKS)):
+    for before, look in pairwise((looks[0], *looks)):
         if look > before:
             kernel = np.exp(-((np.arange(-600, 601) * width) ** 2) / (look - before) / 2)
             density = np.convolve(density, kernel / kernel.sum(), "same")
-        due = ALPHA * log1p((e - 1) * look / most) - spent
+        due = spent_at(look) - spent
         tail = np.cumsum(density[::-1])[::-1] * width
         place = int(np.searchsorted(-tail, -due))
         edge = float(grid[place] - width * (due - tail[place]) / (tail[place - 1] - tail[place]))

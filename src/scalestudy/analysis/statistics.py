@@ -183,11 +183,14 @@ def decimals(scale: Scale, values: Iterable[float]) -> int:
 
 Values = Mapping[Any, float]
 """Values of a row's runs, by block."""
-PRIOR = 2.0
+PRIOR = 0.6
 """Degrees of freedom of the common variance. Smyth estimates them from thousands of genes; a dozen rows are
-too few for that. With two, intervals hold for every row even if spreads grow from 1 to 4."""
+too few for that. With so little weight, intervals of two blocks hold for a row that spreads five times as far
+as the others; they are half as wide again as with two degrees, those of five blocks a tenth."""
+SINGLE = 2.0
+"""The same for a row of one run, which has no spread of its own to be weighed against."""
 WIDEST = 3.0
-"""Deviations count up to this multiple of the median one in a common variance, so that a wild row does not
+"""Deviations count up to this multiple of the median row's in a common variance, so that a wild row does not
 widen the intervals of all others (Phipson et al., Annals of Applied Statistics 10, 2016)."""
 ROUNDING = 1e-12
 """Deviations below this share of the largest value are rounding errors."""
@@ -230,10 +233,10 @@ def design_of(rows: Sequence[Values]) -> Design | None:
     for line, values in zip(packed, rows, strict=True):
         line[: len(values)] = [*values.values()]
     floor = (ROUNDING * float(np.nanmax(np.abs(packed)))) ** 2
-    own = _common(packed, floor)
+    own = _common(packed, floor, np.arange(len(rows))[None])
     table = _by_shared_block(rows)
     first, second = _pairs(len(rows))
-    pairs = _common(table[first] - table[second], floor)
+    pairs = _common(table[first] - table[second], floor, np.stack([first, second]))
     assert own is not None
     if pairs is None:
         return Design(own, None)
@@ -267,23 +270,39 @@ def _pairs(count: int) -> "tuple[Any, Any]":
     return first, (first + np.tile(np.arange(1, NEIGHBOURS + 1), count)) % count
 
 
-def _common(values: "Any", floor: float) -> Variance | None:
-    """Mean variance of the rows of `values` [rows, blocks], and the sum of their degrees of freedom.
+def _common(values: "Any", floor: float, members: "Any") -> Variance | None:
+    """Mean variance of the lines of `values` [lines, blocks], and the sum of their degrees of freedom.
 
-    Missing values are NaN. None if no row has two values.
+    Missing values are NaN. None if no line has two values. `members` [1 or 2, lines] are the rows of each
+    line: one, or both whose differences it holds.
     """
     import numpy as np
 
     counts = (~np.isnan(values)).sum(1)
-    values, freedom = values[counts > 1], counts[counts > 1] - 1
+    known = counts > 1
+    values, freedom, members = values[known], counts[known] - 1, members[:, known]
     if not len(values):
         return None
     deviations = values - np.nanmean(values, 1, keepdims=True)
     variances = np.nansum(deviations**2, 1) / freedom
     variances[variances <= floor] = 0.0
-    median = np.sort(variances)[(len(variances) - 1) // 2]
-    limited = np.minimum(variances, WIDEST**2 * median)
+    limited = np.minimum(variances, WIDEST**2 * _of_median_row(variances, members))
     return Variance(float(np.average(limited, weights=freedom)), float(freedom.sum()))
+
+
+def _of_median_row(variances: "Any", members: "Any") -> float:
+    """The median over rows of the median variance of each row's lines.
+
+    The median over pairs would be that of a wild row among three, which is in two of the three pairs. Of an
+    even number, the lower one counts.
+    """
+    import numpy as np
+
+    rows, repeated = members.ravel(), np.tile(variances, len(members))
+    order = np.lexsort((repeated, rows))
+    _, starts, sizes = np.unique(rows[order], return_index=True, return_counts=True)
+    of_rows = np.sort(repeated[order][starts + (sizes - 1) // 2])
+    return float(of_rows[(len(of_rows) - 1) // 2])
 
 
 def _satterthwaite(within: Variance, residual: Variance) -> float:
@@ -308,6 +327,8 @@ def _moderate(values: Sequence[float], common: Variance | None, per_run: float =
     own = _variance(values) / per_run if freedom else 0.0
     if common is None:
         return Variance(own, freedom) if freedom else None
+    if not freedom:
+        return Variance(common.value, min(SINGLE, common.freedom))
     value = (PRIOR * common.value + freedom * own) / (PRIOR + freedom)
     return Variance(value, min(PRIOR + freedom, common.freedom))
 
@@ -344,7 +365,11 @@ def mean(values: Sequence[float], scale: Scale, design: Design | None = None) ->
 
 
 def contrast(
-    ours: Values, theirs: Values, design: Design | None = None, their_design: Design | None = None
+    ours: Values,
+    theirs: Values,
+    design: Design | None = None,
+    their_design: Design | None = None,
+    between: Variance | None = None,
 ) -> Contrast:
     """Mean of one row minus the mean of another: within blocks if possible, else unpaired.
 
@@ -356,6 +381,8 @@ def contrast(
         design: Design of the first row; if None, its own variance is used.
         their_design: Design of the second row. If the designs differ, the degrees of freedom are those of the
             pairs or, unpaired, Welch's (Biometrika 34, 1947).
+        between: Variance of what all runs of a row share, such as its hour, if the rows were not run
+            together; see `analysis.rounds`.
     """
     common = [block for block in ours if block in theirs]
     residual = design.residual if design and design is their_design else None
@@ -369,12 +396,20 @@ def contrast(
     first, second = spread([*ours.values()], design), spread([*theirs.values()], their_design)
     if first is None or second is None:
         return Contrast(change)
-    parts = first.value / len(ours), second.value / len(theirs)
-    total = sum(parts)
-    freedom = min(first.freedom, second.freedom)
-    if total > 0:
-        shares = parts[0] / total, parts[1] / total
-        freedom = 1 / (shares[0] ** 2 / first.freedom + shares[1] ** 2 / second.freedom)
+    total = _sum_of(
+        Variance(first.value / len(ours), first.freedom), Variance(second.value / len(theirs), second.freedom)
+    )
     if design and design is their_design:  # both variances contain the common one
-        freedom = min(freedom, design.within.freedom)
-    return Contrast(change, math.sqrt(total), freedom)
+        total = total._replace(freedom=min(total.freedom, design.within.freedom))
+    if between is not None:
+        total = _sum_of(total, Variance(2 * between.value, between.freedom))
+    return Contrast(change, math.sqrt(total.value), total.freedom)
+
+
+def _sum_of(first: Variance, second: Variance) -> Variance:
+    """Sum of two independent variances (Welch 1947)."""
+    total = first.value + second.value
+    if not total:
+        return Variance(0.0, min(first.freedom, second.freedom))
+    shares = first.value / total, second.value / total
+    return Variance(total, 1 / (shares[0] ** 2 / first.freedom + shares[1] ** 2 / second.freedom))

@@ -36,7 +36,9 @@ class RunOrder(StoredSettings):
         return cls(seed=int(hashlib.sha256(study_text.encode()).hexdigest()[:8], 16))
 
     def arrange(self, points: Sequence[Point]) -> list[Point]:
-        """Return the study's points, given row by row, in the order of their runs, each with its place.
+        """Return the study's points, given row by row, in the order of their runs.
+
+        Each has its place in it, and the number of blocks.
 
         Blocks come in the order in which their seeds and splits first occur. Inside a block, points are
         sorted by a digest of the order's seed and their name, so that adding seeds, workers or other values
@@ -45,7 +47,10 @@ class RunOrder(StoredSettings):
         names = dict.fromkeys(point.block for point in points)
         blocks = {name: place for place, name in enumerate(names)}
         points = sorted(points, key=lambda point: (blocks[point.block], self._digest(point)))
-        return [point.model_copy(update={"place": place}) for place, point in enumerate(points)]
+        return [
+            point.model_copy(update={"place": place, "blocks": len(blocks)})
+            for place, point in enumerate(points)
+        ]
 
     def _digest(self, point: Point) -> bytes:
         return hashlib.sha256(f"{self.seed} {point.name}".encode()).digest()

@@ -97,6 +97,8 @@ class Point(StoredSettings):
     place: int | None = None
     """Place of its run in the order of the study, from 0, among the points when it was started; set with
     `files`."""
+    blocks: int | None = None
+    """Number of seeds and splits of these points; set with `files`."""
 
     @property
     def implementation(self) -> str:
@@ -135,7 +137,8 @@ class Point(StoredSettings):
 
     def identity(self) -> dict[str, Any]:
         """The settings that determine its results, as JSON values: equal settings compute the same."""
-        outside = {"name", "study", "schema_version", "swept", "also", "terms", "why", "files", "place"}
+        outside = {"name", "study", "schema_version", "swept", "also", "terms", "why", "files"}
+        outside |= {"place", "blocks"}
         values = self.model_dump(mode="json", exclude=outside)
         del values["data"]["cache"]  # does not affect results
         return values

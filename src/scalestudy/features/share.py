@@ -31,7 +31,7 @@ RESULT = (
     *("best_quality", "best_epoch", "parameters", "shapes_digest", "initial_digest", "precision"),
     *("evaluated_samples", "input_scaling", "deterministic", "oversubscribed", "peak_memory_bytes"),
     *("cpu_percent", "gpu_percent", "gpus", "processes", "nodes", "usage_of", "flops_per_sample"),
-    *("began", "finished", "by_script", "place"),
+    *("began", "finished", "by_script", "place", "blocks"),
 )
 """Fields of a result that hold numbers, digests, or words from our own lists."""
 RANK = (

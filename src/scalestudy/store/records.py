@@ -450,6 +450,8 @@ class Outcome(Record):
     """Whether a user's script trained and evaluated: it counted its samples and reported its quality."""
     place: Count | None = None
     """Place of the run in the order of the study, from 0, among its points when the run was started."""
+    blocks: Count | None = None
+    """Number of seeds and splits of the study when the run was started."""
     hosts: list[str] = Field(default_factory=list)
     """Names of the nodes that it ran on, sorted; for a resumed run, of all its processes."""
     timing: Timing | None = None

@@ -237,6 +237,7 @@ def result_of(
         flops_uncounted=list(flops.uncounted),
         began=session.began,
         place=point.place,
+        blocks=point.blocks,
         hosts=sorted(session.hosts),
         finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )

@@ -1,6 +1,7 @@
 """Read files of numbers measured elsewhere into one study, say how they were read, and find the demo's."""
 
 import glob
+import math
 import os
 import re
 from collections import Counter, defaultdict
@@ -58,7 +59,9 @@ def import_findings(
     name = Path(*files).stem if len(files) == 1 else "Imported numbers"
     wanted = replace(criteria or Criteria(), margin=margin)
     findings = analyse(name, imported.runs, criteria=wanted, target_quality=target_quality)
-    return replace(findings, readings=imported.readings, assumptions=tuple(about(findings)))
+    return replace(
+        findings, readings=(*imported.readings, *_unknown_hours(findings)), assumptions=tuple(about(findings))
+    )
 
 
 def gather(sources: Sequence[str], options: ImportOptions | None = None) -> Imported:
@@ -254,6 +257,18 @@ def about(findings: Findings) -> list[str]:
             f"The seeds of {unseeded} of them are unknown, so their qualities are compared unpaired."
         )
     return sentences
+
+
+def _unknown_hours(findings: Findings) -> list[str]:
+    """Return what intervals of speed-ups assume on hours, in a sentence; empty if no row has repeats."""
+    rates = findings.measures.rate
+    if not any(len(values) > 1 for values in rates.values.values()):
+        return []
+    allowed = math.sqrt(rates.rounds.between.value)
+    return [
+        "It is not known which runs shared an hour, so intervals of speed-ups allow for rows that differ by"
+        f" {allowed:.0%}."
+    ]
 
 
 NAME = "published-unet"

@@ -167,7 +167,7 @@ def run_of(folder: StudyFolder, point: Point, launched: str | None) -> RunFolder
         planned = read_record(place / "point.json", Point).record
         if planned:
             point = point.on(oversubscribed=planned.oversubscribed)
-            point = point.model_copy(update={"place": planned.place})
+            point = point.model_copy(update={"place": planned.place, "blocks": planned.blocks})
     run = folder.new_run(point)
     if launched:
         (place / "run").write_text(str(run.path.absolute()))
@@ -476,6 +476,7 @@ class Recording:
             cpu_percent=[one.cpu_percent for one in left],
             began=self._clock.started,
             place=point.place,
+            blocks=point.blocks,
             hosts=sorted({one.host for one in left}),
             finished=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         )

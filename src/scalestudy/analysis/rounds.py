@@ -1,0 +1,173 @@
+"""Which runs were taken in one round: rows that were run together can be compared within their rounds.
+
+A round holds a run of every row, under one seed, in random order (`config.expand`). Hours in which the
+machine is slower cancel in the comparison of two rows then. They do not if a grid was interrupted and
+continued, if rows were added later, or if a queue ran one row after the other: each row has hours of its own,
+which its seeds share, so that no spread of its runs shows them. Such rows are compared unpaired, with a
+component of variance between rows. It is estimated from how far rows lie off a smooth curve of their number
+of workers, moderated with an assumed value (`analysis.statistics`). Tables from elsewhere do not tell when
+their rows were run, so they are treated like this.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from scalestudy.analysis.runs import Key, Run, seed_of
+from scalestudy.analysis.statistics import Values, Variance
+
+HOURS = 0.03
+"""Assumed standard deviation between the hours of rows, as a share of the time."""
+ASSUMED = 2.0
+"""Degrees of freedom of the assumed value."""
+BETWEEN = Variance(HOURS**2, ASSUMED)
+MOST_NAMED = 4
+"""Rows that a warning names."""
+CURVE = 3
+"""Parameters of the smooth curve: a parabola of log time over log workers."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """When the runs of a row began: Unix times of the first and the last."""
+
+    first: float
+    last: float
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """When the rows of a study were run.
+
+    Attributes:
+        names: Round of each row's block, where it is not the block itself.
+        spans: When each row was run; None if it is not known of rows from elsewhere.
+        between: Variance of logarithms of times between rows that were not run together.
+    """
+
+    names: Mapping[tuple[Key, Any], Any] = field(default_factory=dict)
+    spans: Mapping[Key, Span | None] = field(default_factory=dict)
+    between: Variance = BETWEEN
+
+    def named(self, key: Key, values: Values) -> dict[Any, float]:
+        """A row's values by round instead of block."""
+        return {self.names.get((key, block), block): value for block, value in values.items()}
+
+    def apart(self, key: Key, other: Key) -> bool:
+        """Whether two rows were run one after the other, or may have been."""
+        if key not in self.spans or other not in self.spans:
+            return False
+        ours, theirs = self.spans[key], self.spans[other]
+        if ours is None or theirs is None:
+            return True
+        return ours.last < theirs.first or theirs.last < ours.first
+
+    def alone(self, values: Mapping[Key, Values]) -> list[Key]:
+        """Rows that were run before or after all others of their series, sharing no round with them."""
+        found = []
+        series: dict[tuple[str, str], list[Key]] = {}
+        for key, span in self.spans.items():
+            if span and values.get(key):
+                series.setdefault(key.series, []).append(key)
+        for keys in series.values():
+            names = {key: self.named(key, values[key]).keys() for key in keys}
+            for key in keys:
+                others = [other for other in keys if other != key]
+                apart = [
+                    other for other in others if self.apart(key, other) and not names[key] & names[other]
+                ]
+                if others and apart == others:
+                    found.append(key)
+        return found
+
+
+TOGETHER = Rounds()
+"""All runs of a block were taken in one round."""
+
+
+def warn_of_rows_apart(rounds: Rounds, values: Mapping[Key, Values]) -> list[str]:
+    """Return a sentence on rows of our own that were run apart from the rest; empty if there are none."""
+    alone = rounds.alone(values)
+    if not alone:
+        return []
+    labels = ", ".join(key.label for key in alone[:MOST_NAMED])
+    if len(alone) > MOST_NAMED:
+        labels += f" and {len(alone) - MOST_NAMED} more"
+    return [
+        f"Not run in rounds with the other rows: {labels}. The machine may have been faster or slower in that"
+        f" hour, so intervals of speed-ups allow for {math.sqrt(rounds.between.value):.0%} between rows. One"
+        " more seed of all rows is run in a round."
+    ]
+
+
+def rounds_of(groups: Mapping[Key, Sequence[Run]], values: Mapping[Key, Values]) -> Rounds:
+    """Find the rounds of runs, and estimate the variance between rows that were run apart.
+
+    Runs of one seed belong to one round, except where another seed's run began after one of them had ended
+    and before the next of them began. Our own runs without a recorded time count as taken in rounds.
+
+    Args:
+        groups: Runs by row.
+        values: Times or rates of each row by block.
+    """
+    names: dict[tuple[Key, Any], Any] = {}
+    spans: dict[Key, Span | None] = {}
+    timed: list[tuple[float, Run, Key]] = []
+    for key, runs in groups.items():
+        starts = [run.result.began for run in runs]
+        known = [start for start in starts if start is not None]
+        if len(known) == len(runs):
+            spans[key] = Span(min(known), max(known))
+            timed += [(start, run, key) for start, run in zip(known, runs, strict=True)]
+        elif any(run.foreign for run in runs):
+            spans[key] = None
+            names |= {(key, block): (key, block) for block in values.get(key, ())}
+    timed.sort(key=lambda entry: entry[0])
+    names |= _split(timed)
+    rounds = Rounds(names, spans)
+    return Rounds(names, spans, _between(rounds, values))
+
+
+def _split(timed: Sequence[tuple[float, Run, Key]]) -> dict[tuple[Key, Any], Any]:
+    """Names of rounds for runs in the order of their start: its block, and the number of its part."""
+    parts: dict[Any, int] = {}
+    latest: dict[Any, tuple[int, float]] = {}
+    names: dict[tuple[Key, Any], Any] = {}
+    for place, (start, run, key) in enumerate(timed):
+        block = seed_of(run)
+        if block in latest:
+            before, ended = latest[block]
+            between = timed[before + 1 : place]
+            if any(seed_of(other) != block and began > ended for began, other, _ in between):
+                parts[block] = parts.get(block, 0) + 1
+        ended = start + (run.result.wall_seconds or 0.0)
+        latest[block] = place, max(ended, latest.get(block, (0, 0.0))[1])
+        if parts.get(block):
+            names[key, block] = (block, parts[block])
+    return names
+
+
+def _between(rounds: Rounds, values: Mapping[Key, Values]) -> Variance:
+    """Variance between rows: the assumed one, moderated by the lack of fit of a smooth curve."""
+    import numpy as np
+
+    series: dict[tuple[str, str], list[Key]] = {}
+    for key in rounds.spans:
+        if values.get(key) and all(0 < value < math.inf for value in values[key].values()):
+            series.setdefault(key.series, []).append(key)
+    squares, freedom = 0.0, 0
+    for keys in series.values():
+        if not any(rounds.apart(key, other) for key in keys for other in keys):
+            continue
+        left = len({key.workers for key in keys}) - CURVE
+        if left > 0:
+            counts = np.log2([key.workers for key in keys])
+            means = np.array([fmean(math.log(value) for value in values[key].values()) for key in keys])
+            design = np.vander(counts, CURVE)
+            residuals = means - design @ np.linalg.lstsq(design, means, rcond=None)[0]
+            squares += float(residuals @ residuals)
+            freedom += left
+    total = ASSUMED + freedom
+    return Variance((ASSUMED * HOURS**2 + squares) / total, total)
