@@ -2,8 +2,9 @@
 
 `.venv/bin/python benchmarks/gpu.py [--rounds 3] [--engine torch] [--model unet] [--precision tf32]` on a node
 with its GPUs; `--device cpu --small` tries the same on two cores. With `--engine torch` it prints what
-`gpu_torch.py` measures, row by row, and compares whole runs only with `--whole-runs`. Every round runs all
-programs once, one after another, so that a disturbance affects them all; ratios are taken within a round.
+`gpu_torch.py` measures within `--minutes`, row by row, and compares whole runs only with `--whole-runs`.
+Every round runs all programs once, one after another, so that a disturbance affects them all; ratios are
+taken within a round.
 Each program is a process of its own (or the workers of a real run), on one device and on all devices of the
 node. All may sum in any order (`deterministic = false`). The table is Markdown. TensorFlow's bare loop uses
 Keras's optimizer update; its "fused loop" uses one kernel per variable, as PyTorch's loop does. With the
@@ -113,6 +114,7 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--engine", choices=list(STRATEGIES), default="tensorflow")
     parser.add_argument("--precision", help="with --engine torch three by default, else float32")
+    parser.add_argument("--minutes", type=float, default=9.0, help="with --engine torch, for all its rows")
     parser.add_argument("--whole-runs", action="store_true", help="with --engine torch")
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--small", action="store_true")
@@ -130,6 +132,7 @@ def main() -> None:
             rounds=options.rounds,
             networks=options.model or [],
             precisions=precisions,
+            minutes=options.minutes,
         )
         if not options.whole_runs:
             sys.exit(not good)

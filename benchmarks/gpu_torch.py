@@ -46,19 +46,40 @@ NETWORKS = {
     "resnet50": Network(str(HERE / "torch_resnet50.py"), (224, 224), 64, (32, 32)),
     "cnn": Network("torch_cnn", (28, 28), 128, (28, 28)),
 }
-PRECISIONS = {"gpu": ("float32", "tf32", "mixed_bfloat16"), "cpu": ("float32", "mixed_bfloat16", "float64")}
+PRECISIONS = {
+    "gpu": ("mixed_bfloat16", "float32", "tf32", "mixed_float16"),
+    "cpu": ("float32", "mixed_bfloat16", "float64"),
+}
 SMALL_BATCH = 4
 STEPS = {False: 30, True: 3}
 """Steps in a round, by --small."""
 WITHIN = 300.0
 """Seconds for one network in one precision, most of them for compilation."""
+LEAST = 20.0
+"""Seconds with which it is worth starting one."""
 
 
-def run(device: str, *, small: bool, rounds: int, networks: Sequence[str], precisions: Sequence[str]) -> bool:
-    """Print the rows of all networks in all precisions. Return whether every process succeeded."""
-    good = True
-    for name in networks or NETWORKS:
-        for precision in precisions or PRECISIONS[device]:
+def run(
+    device: str,
+    *,
+    small: bool,
+    rounds: int,
+    networks: Sequence[str],
+    precisions: Sequence[str],
+    minutes: float,
+) -> bool:
+    """Print the rows of all networks in all precisions, as far as `minutes` last.
+
+    Returns:
+        Whether every process succeeded that there was time for.
+    """
+    good, end = True, time.monotonic() + 60 * minutes
+    for precision in precisions or PRECISIONS[device]:
+        for name in networks or NETWORKS:
+            left = end - time.monotonic()
+            if left < LEAST:
+                print(f"{name}, {precision}: left out, since {minutes:g} minutes are over", flush=True)
+                continue
             errand = {
                 "name": name,
                 "precision": precision,
@@ -68,9 +89,9 @@ def run(device: str, *, small: bool, rounds: int, networks: Sequence[str], preci
             }
             command = [sys.executable, "-u", __file__, json.dumps(errand)]
             try:
-                code: int | str = subprocess.run(command, check=False, timeout=WITHIN).returncode
+                code: int | str = subprocess.run(command, check=False, timeout=min(WITHIN, left)).returncode
             except subprocess.TimeoutExpired:
-                code = f"no end within {WITHIN:.0f} s"
+                code = f"no end within {min(WITHIN, left):.0f} s"
             if code:
                 print(f"{name}, {precision}: failed ({code})", flush=True)
                 good = False
@@ -93,9 +114,18 @@ def main(errand: dict[str, Any]) -> None:
         prepared = data_of(errand["name"], network.small if small else network.size, batch, folder)
         inputs, targets = np.array(prepared.inputs[:batch]), np.array(prepared.targets[:batch])
         ours = OurSteps(network.task, errand, prepared, inputs, targets)
-        plain = plain_step(network.task, errand, prepared, inputs, targets)
-        compiled = plain_step(network.task, errand, prepared, inputs, targets, compiled=True)
-        ways: dict[str, Callable[[], Any]] = {"ours": ours, "plain": plain, "plain, compiled": compiled}
+        finish(ours())
+        row("memory of ours alone", memory(gpu))
+        arrays = prepared, inputs, targets
+        ways: dict[str, Callable[[], Any]] = {
+            "ours": ours,
+            "plain": plain_step(network.task, errand, *arrays),
+            "ours, compiled": OurSteps(network.task, errand, *arrays, compiled=True),
+            "plain, compiled": plain_step(network.task, errand, *arrays, compiled=True),
+            "ours, DistributedDataParallel of one": OurSteps(network.task, errand, *arrays, exchanged=True),
+        }
+        if errand["precision"] in ("float32", "tf32"):
+            ways["plain, PyTorch's own TF32"] = as_by_default(ways["plain"])
         for label, step in list(ways.items()):
             began = time.perf_counter()
             try:
@@ -113,11 +143,18 @@ def main(errand: dict[str, Any]) -> None:
         for label, found in rates.items():
             ratio = statistics.median(one / base for one, base in zip(found, rates["plain"], strict=True))
             row(label, f"{statistics.median(found):.1f} samples/s, {ratio:.2f} x plain")
-        row("waits for the device in a step of ours", waits(ours) if gpu else "only on GPUs")
+        row("MFU of ours", model_utilisation(ours, statistics.median(rates["ours"]), errand["precision"]))
+        for what_waits, call in {
+            "a step": ours,
+            "an evaluation of 4 batches": ours.evaluate,
+            "batch-norm statistics of 4 batches": ours.statistics,
+        }.items():
+            call()
+            row(f"waits for the device in {what_waits} of ours", waits(call) if gpu else "only on GPUs")
         row("time of ours by kernel" if gpu else "time of ours by operator", "; ".join(shares(ours, gpu)))
-        row("memory", memory(gpu))
         for label, text in determinism(ours, steps):
             row(label, text)
+    torch.distributed.destroy_process_group()
     torch.cuda.empty_cache()
 
 
@@ -155,8 +192,18 @@ class OurSteps:
     """
 
     def __init__(
-        self, task: str, errand: dict[str, Any], prepared: Prepared, inputs: Any, targets: Any
+        self,
+        task: str,
+        errand: dict[str, Any],
+        prepared: Prepared,
+        inputs: Any,
+        targets: Any,
+        *,
+        compiled: bool = False,
+        exchanged: bool = False,
     ) -> None:
+        import torch.distributed as dist
+
         from scalestudy.cluster.placement import Placement
         from scalestudy.data.samples import Slice
         from scalestudy.engines.group import join
@@ -182,12 +229,17 @@ class OurSteps:
                     "schedule": "constant",
                     "precision": errand["precision"],
                     "deterministic": False,
+                    "compile": compiled,
                 },
             }
         )
         engine, alone = engine_of("torch"), Placement(0, 1, 0, 1, 0, ("localhost",), "benchmark")
         engine.set_up(point, threads=len(cores.granted()), device=device)
         joined = join("torch-single", alone, workers=1, device=device)
+        if exchanged:  # as in a run of several workers, whose sums then cost nothing but their calls
+            backend = "nccl" if device == "gpu" else "gloo"
+            dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+            joined.replicas.exchanges = True
         self.trainer, self.taken = engine.trainer(point, prepared, np.full(10_000, 1e-3), joined), 0
         part = Slice(inputs[None], targets[None], start=0, count=batch, total=batch)
         self._part = self.trainer.stage(part, 0)
@@ -195,6 +247,21 @@ class OurSteps:
     def __call__(self) -> Any:
         self.taken += 1
         return self.trainer.train((self._part._replace(step=self.taken),))
+
+    def evaluate(self) -> Any:
+        """Evaluate the batch several times and read the sums, as at the end of an epoch."""
+        return self.trainer.results(self._summed(self.trainer.evaluate))
+
+    def statistics(self) -> None:
+        """Compute statistics of batch normalisation from several batches, and use them."""
+        with self.trainer.with_statistics(self._summed(self.trainer.statistics)):
+            pass
+
+    def _summed(self, compute: Callable[[Any], list[Any]], batches: int = 4) -> Any:
+        sums = compute((self._part,))
+        for _ in range(batches - 1):
+            sums = [a + b for a, b in zip(sums, compute((self._part,)), strict=True)]
+        return self.trainer.arrays(sums)
 
 
 def plain_step(
@@ -223,17 +290,39 @@ def plain_step(
     x, y = torch.from_numpy(inputs).to(device), torch.from_numpy(targets).to(device)
     x = x.reshape(*x.shape[:3], -1)
     half = HALVES.get(errand["precision"])
+    scaler = torch.amp.GradScaler(device.type, enabled=half is torch.float16)
 
     def step() -> Any:
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast(device.type, half, enabled=half is not None):
             outputs = module(x.permute(0, 3, 1, 2).to(wide) / 255)
         loss = loss_of(outputs.to(wide), y)
-        loss.backward()
-        optimizer.step()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
         return loss.detach()
 
     return step
+
+
+def as_by_default(step: Callable[[], Any]) -> Callable[[], Any]:
+    """Return the step with PyTorch's defaults for float32: TF32 in convolutions, not in matrix products.
+
+    `float32` of a study has TF32 in neither, and `tf32` in both.
+    """
+    import torch
+
+    cudnn, products = torch.backends.cudnn, torch.backends.cuda.matmul
+
+    def stepped() -> Any:
+        before = cudnn.allow_tf32, products.allow_tf32
+        cudnn.allow_tf32, products.allow_tf32 = True, False
+        try:
+            return step()
+        finally:
+            cudnn.allow_tf32, products.allow_tf32 = before
+
+    return stepped
 
 
 def finish(loss: Any) -> None:
@@ -248,6 +337,22 @@ def seconds_of(step: Callable[[], Any], steps: int) -> float:
         last = step()
     finish(last)
     return (time.perf_counter() - began) / steps
+
+
+def model_utilisation(ours: OurSteps, rate: float, precision: str) -> str:
+    """Return the FLOP/s that a rate means, as a share of what the vendor states for the GPU."""
+    import torch
+
+    from scalestudy.analysis.costs import KINDS, device_peak
+
+    flops = ours.trainer.flops().per_sample
+    if flops is None:
+        return "unknown: a layer could not be counted"
+    reached = f"{flops * rate / 1e12:.2f} TFLOP/s"
+    if not torch.cuda.is_available():
+        return f"{reached}; the peak of CPUs is unknown"
+    peak = device_peak(torch.cuda.get_device_name(), KINDS[precision])
+    return f"{reached}, {100 * flops * rate / peak:.1f} %" if peak else f"{reached}; its peak is unknown"
 
 
 def waits(step: Callable[[], Any], steps: int = 5) -> str:
@@ -278,7 +383,7 @@ def shares(step: Callable[[], Any], gpu: bool, most: int = 5) -> Iterator[str]:
 
 
 def memory(gpu: bool) -> str:
-    """Return the peak of this process, with ours and both plain loops in it."""
+    """Return the peak of this process so far."""
     import torch
 
     if not gpu:

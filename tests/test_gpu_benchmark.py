@@ -48,14 +48,18 @@ def test_pytorch_is_measured_row_by_row_with_nothing_but_pytorch_numpy_and_this_
     what = "cnn, float32, "
     lines = [line.removeprefix(what) for line in done.stdout.splitlines() if line.startswith(what)]
     rows = dict(line.split(": ", 1) for line in lines)
-    ways = ["ours", "plain", "plain, compiled"]
+    ways = ["ours", "plain", "ours, compiled", "plain, compiled"]
+    ways += ["ours, DistributedDataParallel of one", "plain, PyTorch's own TF32"]
     assert list(rows) == [
         "device",
+        "memory of ours alone",
         *(f"{way}, first three steps" for way in ways),
         *ways,
+        "MFU of ours",
         "waits for the device in a step of ours",
+        "waits for the device in an evaluation of 4 batches of ours",
+        "waits for the device in batch-norm statistics of 4 batches of ours",
         "time of ours by operator",
-        "memory",
         "any algorithms",
         "deterministic algorithms",
     ]
