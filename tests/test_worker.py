@@ -3,16 +3,22 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from importlib import metadata
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from fake_nvml import GPU_IS_LOST, cards, written
+from scalestudy import worker
 from scalestudy.config.point import Point
+from scalestudy.config.settings import ResolvedTrain
 from scalestudy.config.task_sources import digests, source_files
+from scalestudy.measure.clock import PhaseClock
 from scalestudy.store.run_folder import write_point
 from scalestudy.util import modules
+from scalestudy.util.errors import RunError
 
 pytestmark = pytest.mark.new_python  # the command that every launcher starts
 
@@ -69,6 +75,50 @@ def test_where_there_is_no_gpu_a_run_ends_before_its_framework_is_imported(tmp_p
     text = worked(tmp_path, [], device, driver=None, **promise)
     assert "to compute on. Received none: " in text and "NVML Shared Library Not Found" in text
     assert "tensorflow" not in text.lower()
+
+
+OUT_OF_MEMORY = (
+    "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 139.81 GiB of which"
+    " 3.06 GiB is free. Including non-PyTorch memory, this process has 136.74 GiB memory in use. Of the"
+    " allocated memory 135.10 GiB is allocated by PyTorch, and 0.50 GiB is reserved. If reserved but"
+    " unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+)
+
+
+@pytest.mark.parametrize(
+    ("train", "first"),
+    [
+        ({"batch_size": 64, "accumulate": 2}, "Set batch_size = 32 and accumulate = 4 under [train]"),
+        ({"batch_size": 64, "batch": "global"}, "Set accumulate = 2 under [train]"),
+        ({"batch_size": 1}, 'Or set precision = "mixed_bfloat16"'),
+    ],
+)
+def test_a_device_without_enough_memory_names_what_was_used_and_settings_that_need_less(
+    tmp_path, monkeypatch, train, first
+):
+    def run(part):
+        raise RuntimeError(OUT_OF_MEMORY)
+
+    settings = {"epochs": 1, "optimizer": "sgd", "learning_rate": 0.1, "schedule": "linear", **train}
+    point = Mock(train=ResolvedTrain.model_validate(settings))
+    watchdog = Mock()
+    monkeypatch.setattr(worker, "take_part", lambda *given: ("gpu", ["GPU"]))
+    for name, stand_in in {
+        "scalestudy.training.rank_run.run": run,
+        "scalestudy.config.task_sources.refuse_edited": Mock(),
+        "scalestudy.measure.hang_detection.Watchdog": Mock(return_value=watchdog),
+        "scalestudy.cluster.private_files.meeting_in": lambda *given: nullcontext(),
+        "scalestudy.cluster.private_files.secret_set": lambda *given: nullcontext(),
+    }.items():
+        monkeypatch.setattr(name, stand_in)
+    folder = Mock(path=tmp_path, point=Mock(return_value=point))
+    with pytest.raises(RunError) as caught:
+        worker._train(folder, Mock(), PhaseClock())
+    assert caught.value.received.endswith("136.74 GiB memory in use")
+    assert "139.81 GiB" in caught.value.received
+    assert caught.value.action.startswith(first)
+    assert "mixed_bfloat16" in caught.value.action
+    watchdog.failed.assert_called_once_with()
 
 
 def test_a_reserved_gpu_that_was_lost_is_named(tmp_path):

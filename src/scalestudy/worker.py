@@ -37,6 +37,7 @@ def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> in
     from scalestudy.cluster.resolve import PROGRESS_TIMEOUT
     from scalestudy.config.task_sources import refuse_edited
     from scalestudy.measure.hang_detection import Watchdog
+    from scalestudy.tasks.out_of_memory import is_out_of_memory, out_of_memory
 
     point = folder.point()
     refuse_edited(point)
@@ -62,6 +63,8 @@ def train_rank(folder: RunFolder, placement: Placement, clock: PhaseClock) -> in
     except Exception as error:
         if not isinstance(error, ScalestudyError):
             watchdog.failed()
+        if is_out_of_memory(error):
+            raise out_of_memory(error, point.train) from error
         raise
     return 0
 

@@ -124,6 +124,10 @@ FAULTS = {
         {"loss": "def loss(targets, outputs):\n    return np.empty(1 << 50)"},
         "Unable to allocate.*smaller",
     ),
+    "more memory than a device has": (
+        {"loss": "def loss(targets, outputs):\n    raise RuntimeError('CUDA out of memory. Tried 2 GiB.')"},
+        "CUDA out of memory.*batch_size.*accumulate.*mixed_bfloat16",
+    ),
     "an error in the loss": (
         {"loss": "def loss(targets, outputs):\n    return ops.matmul(outputs, outputs)"},
         r"my_task\.py, line \d+, in loss\), with \[B\] of int32, \[B, 10\] of float32",

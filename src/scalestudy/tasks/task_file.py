@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from scalestudy.data.child import WITHIN
+from scalestudy.tasks.out_of_memory import WORDS
 from scalestudy.util.errors import UserError
 from scalestudy.util.tracebacks import locate_error
 
@@ -19,7 +20,11 @@ _DTYPE = (
     "Leave out .double() and .half(): precision under [train] is the type of the module and of floating-point"
     " inputs. Integers of read(data) stay integers: convert them there, or in forward."
 )
-_MEMORY = "Make the model or its inputs smaller: this machine's memory does not hold them."
+_MEMORY = (
+    "Not even one or two samples fit, so a smaller batch_size, or accumulate, under [train] would not be"
+    ' enough: set precision = "mixed_bfloat16", make the model or its inputs smaller, or free the device'
+    " (nvidia-smi lists the programs that use it)."
+)
 REMEDIES = {
     "CUDA enabled": _DEVICE,
     "CUDA GPUs": _DEVICE,
@@ -28,10 +33,7 @@ REMEDIES = {
     "donated buffer": "Leave out torch.compile, also as a decorator of forward.",
     "bias type": _DTYPE,
     "must have the same dtype": _DTYPE,
-    "OOM when allocating": _MEMORY,  # TensorFlow
-    "can't allocate memory": _MEMORY,  # PyTorch
-    "Unable to allocate": _MEMORY,  # NumPy
-}
+} | dict.fromkeys(WORDS, _MEMORY)
 """What to do about errors that contain these words."""
 
 
