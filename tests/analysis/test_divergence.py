@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -64,6 +65,15 @@ def test_the_scatter_of_labels_shrinks_with_their_number_and_never_leaves_the_ra
 def test_a_loss_that_grew_or_is_no_number_is_divergence(losses, diverged):
     kinds = failed(synthetic.run(epochs=3, losses=losses), synthetic.run(seed=1))
     assert kinds == ([(0, "diverged")] if diverged else [])
+
+
+def test_divergence_tells_the_epoch_and_the_weight_where_it_began():
+    lost = synthetic.run(epochs=4, losses=(0.7, NAN, NAN, NAN))
+    epochs = [epoch.model_copy(update={"not_finite": "0/kernel"}) for epoch in lost.epochs[1:]]
+    named = replace(lost, epochs=(lost.epochs[0], *epochs))
+    for run, weight in ((lost, ""), (named, "; the first weight that is not is 0/kernel")):
+        (failure,) = failures([run], sense_of([run]), 3)
+        assert failure.sentence == f"diverged: the loss is not finite from epoch 2 on{weight}"
 
 
 def test_one_seed_that_collapsed_or_stands_at_chance_is_not_hidden_by_the_mean_of_the_others():

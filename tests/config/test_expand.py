@@ -97,6 +97,9 @@ def test_on_a_cluster_workers_take_as_many_nodes_as_they_need() -> None:
 THOUSAND = list(range(1, 1001))
 TF32 = '[train]\nprecision = "tf32"\n[sweep]\nworkers = 1\nseed = 0'
 MICRO = '[train]\nbatch = "global"\nbatch_size = 5\naccumulate = {}\n[sweep]\nworkers = 2'
+SMALL_BUCKETS = (
+    '[launch]\nbucket_size = "{}"\n[train]\ncompile = true\n[sweep]\nstrategy = "ddp"\nworkers = 2'
+)
 
 
 def test_asynchronous_workers_are_not_deterministic_and_refuse_what_needs_a_common_step():
@@ -150,6 +153,12 @@ COMPILED = "[train]\nxla = true\nsync_batch_norm = true\n[sweep]\nstrategy = "
             {},
             ["xla = false under ddp", "line"],
         ),
+        (
+            '[train]\nfind_unused_parameters = true\n[sweep]\nstrategy = "native"',
+            {},
+            ["find_unused_parameters = false under tensorflow", "study.toml, line 3"],
+        ),
+        (SMALL_BUCKETS.format("64 KiB"), {}, ["at least 1 MiB", "study.toml, line 3"]),
         (TF32, {}, ["a CPU for point native-w1-s0 (study.toml, line 3"]),
         (f'[launch]\ndevice = "cpu"\n{TF32}', {"gpus": 1, "capability": (8, 0)}, ["a CPU"]),
         (TF32, {"gpus": 1, "capability": (7, 0)}, ["compute capability 7.0"]),
@@ -170,6 +179,8 @@ def test_what_cannot_run_is_refused(text: str, machine: dict[str, Any], words: l
     ("text", "machine"),
     [
         (MICRO.format(2), {}),
+        (SMALL_BUCKETS.format("1 MiB"), {}),
+        (SMALL_BUCKETS.format("64 KiB").replace("workers = 2", "workers = 1"), {}),
         (TF32, {"gpus": 1, "capability": (8, 0)}),
         (TF32, {"gpus": 1}),
         ('[train]\nxla = true\n[sweep]\nstrategy = ["mirrored", "horovod"]', {}),

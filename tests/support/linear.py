@@ -92,6 +92,9 @@ class LinearTrainer:
     def stage(self, part, device):
         return part
 
+    def not_finite(self):
+        return None if np.isfinite(self.weight).all() else "weight"
+
     def train(self, call):
         (part,) = call
         losses = 0.0

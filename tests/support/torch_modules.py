@@ -298,7 +298,7 @@ def digits() -> tuple[Any, Any]:
     return prepared, ensure_split(prepared, 0.3, 0)
 
 
-def point_of(task: str, workers: int, **train: Any) -> Point:
+def point_of(task: str, workers: int, bucket_size: str = "auto", **train: Any) -> Point:
     settings = {
         "epochs": 2,
         "batch_size": 32,
@@ -316,7 +316,7 @@ def point_of(task: str, workers: int, **train: Any) -> Point:
             "task": task,
             "engine": "torch",
             "strategy": "torch-virtual",
-            "terms": {"implementation": "torch-virtual"},
+            "terms": {"implementation": "torch-virtual", "launch": {"bucket_size": bucket_size}},
             "workers": workers,
             "seed": 0,
             "train": settings,

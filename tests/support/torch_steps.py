@@ -20,11 +20,14 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import torch_modules
+from scalestudy.cluster.placement import Placement
 from scalestudy.data.samples import Slice
 from scalestudy.engines.keras.arithmetic import begin
+from scalestudy.engines.torch import torch_group, torch_step
 from scalestudy.engines.torch.torch_engine import ENGINE, refuse_other_architectures
+from scalestudy.engines.torch.torch_trainer import CudaMark
 from scalestudy.tasks import torch_cnn, torch_unet
-from scalestudy.util.errors import UserError
+from scalestudy.util.errors import RunError, UserError
 from torch_modules import FOLDER, point_of, session
 
 WAITS = ("_local_scalar_dense", "nonzero", "equal", "is_nonzero")
@@ -290,6 +293,96 @@ def compiled() -> dict[str, int]:
     return {"torch_cnn": graphs_of(torch_cnn, of_cnn), "torch_unet": graphs_of(torch_unet, of_unet)}
 
 
+def last_batches() -> list[bool]:
+    """Whether each graph of a compiled module has a fixed batch, if an uneven batch is compiled first."""
+    torch._dynamo.reset()
+    begin(0, "float32")
+    fixed: list[bool] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        fixed.append(not any(isinstance(given, torch.SymInt) for given in inputs))
+        return graph.forward
+
+    data = torch_modules.info("classes", (8, 8, 1), 10)
+    model = torch_modules.task_of(torch_cnn, data, torch_modules.TRAIN).model
+    with mock.patch.object(torch, "compile", partial(torch.compile, backend=backend)):
+        made = model.compiled()
+    for rows in (3, 8, 8, 3):
+        made(torch.rand(rows, *data.input_shape), training=True)
+    return fixed
+
+
+BRANCHES = """
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.other, self.calls = nn.Linear(64, 10), nn.Linear(64, 10), 0
+
+    def forward(self, x):
+        self.calls += 1
+        return (self.other if self.calls % 2 else self.one)(x.flatten(1))
+
+def model(data):
+    return Branches()
+"""
+
+
+def exchanged() -> dict[str, Any]:
+    """Steps that sum gradients by DistributedDataParallel, in a process group of one."""
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    found: dict[str, Any] = {}
+    taken: list[Any] = []
+    wrapped = torch_step.DistributedDataParallel
+
+    def wrap(loss: Any, **words: Any) -> Any:
+        taken.append(words["bucket_cap_mb"])
+        return wrapped(loss, **words)
+
+    own = FOLDER / "branches.py"
+    own.write_text(torch_modules.OWN.replace("MOMENTUM", "0.2") + BRANCHES)
+    plain = str(FOLDER / "plain.py")
+    cases: dict[str, tuple[str, str, dict[str, Any]]] = {
+        "auto": (plain, "auto", {}),
+        "auto, compiled": (plain, "auto", {"compile": True}),
+        "all, compiled": (plain, "all", {"compile": True}),
+        "64 KiB": (plain, "64 KiB", {}),
+        "branches": (str(own), "auto", {}),
+        "branches, searched": (str(own), "auto", {"find_unused_parameters": True}),
+    }
+    with (
+        mock.patch.object(torch_step, "DistributedDataParallel", wrap),
+        mock.patch.object(torch, "compile", partial(torch.compile, backend="eager")),
+        mock.patch.object(torch_modules, "join", exchanging(torch_modules.join)),
+    ):
+        for label, (task, size, train) in cases.items():
+            torch._dynamo.reset()
+            begin(0, "float32")
+            found[label] = exchanged_steps(task, size, {"precision": "float32", **train}, taken)
+    torch.distributed.destroy_process_group()
+    return found
+
+
+def exchanging(plain: Callable[..., Any]) -> Callable[..., Any]:
+    def joined(*args: Any, **words: Any) -> Any:
+        made = plain(*args, **words)
+        made.replicas.exchanges = True
+        return made
+
+    return joined
+
+
+def exchanged_steps(task: str, size: str, train: dict[str, Any], taken: list[Any]) -> Any:
+    """The cap of the buckets and how many epochs were computed; of a failure, its message."""
+    taken.clear()
+    try:
+        epochs = list(session(task, 1, bucket_size=size, **train).epoch_records())
+    except RunError as error:
+        return [error.received, error.action]
+    return [taken[-1], len(epochs)]
+
+
 def graphs_of(task: Any, data: Any) -> int:
     torch._dynamo.reset()
     begin(0, "float32")
@@ -338,13 +431,41 @@ def devices() -> dict[str, Any]:
             ENGINE.set_up(point_of("torch_cnn", 1, precision="float32"), threads=1, device="gpu")
         except UserError as error:
             found["set up"] = error.expected
+    found["group"] = [of_group(device) for device in ("gpu", "cpu")]
+    with mock.patch("torch.cuda.Event") as event, mock.patch("torch.cuda.current_stream"):
+        CudaMark(torch.device("cuda:0"))
+    found["event"] = event.call_args.kwargs
     return found
 
+
+def of_group(device: str) -> str:
+    """The device to which a process of two binds its group."""
+    with (
+        mock.patch.object(torch_group, "meeting_address", return_value="localhost"),
+        mock.patch.object(torch_group, "interface_of", return_value=None),
+        mock.patch("torch.distributed.TCPStore"),
+        mock.patch("torch.distributed.init_process_group") as made,
+    ):
+        torch_group._meet(Placement(1, 2, 0, 1, 1, ("one", "other"), "test", 20_000), device)
+    return str(made.call_args.kwargs["device_id"])
+
+
+PARTS = (
+    "waits",
+    "file_calls",
+    "kernels",
+    "evaluation",
+    "own_optimizers",
+    "compiled",
+    "last_batches",
+    "exchanged",
+    "devices",
+)
 
 if __name__ == "__main__":
     ENGINE.set_up(point_of("torch_cnn", 1), threads=1, device="cpu")
     answers = {}
-    for part in ("waits", "file_calls", "kernels", "evaluation", "own_optimizers", "compiled", "devices"):
+    for part in PARTS:
         answers[part] = globals()[part]()
     for part in torch_modules.PARTS:
         begin(0, "float64" if part == "optimizers" else "float32")

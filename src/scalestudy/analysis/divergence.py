@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 from scalestudy.analysis.runs import Run, Seed, epoch_values, metric_label, seed_of
 from scalestudy.config.objectives import Sense, gain
+from scalestudy.store.records import EpochOutcome
 
 GROWN = 0.1
 """Growth of the training loss from the first epoch to the last, as a share of the first, above which a run
@@ -84,6 +85,8 @@ def scatter(chance: float, labels: int, sense: Sense) -> float:
 def _divergence(run: Run) -> str | None:
     """Evidence that a run diverged: a loss or quality that is not finite, or a training loss that grew."""
     result = run.result
+    if since := _not_finite(run.epochs):
+        return since
     if result.quality is not None and not isfinite(result.quality):
         return f"{metric_label(result.metric)} is not finite at the end"
     if not run.epochs:
@@ -92,9 +95,22 @@ def _divergence(run: Run) -> str | None:
     first, last = losses[0], losses[-1]
     if first is None or last is None:
         return None
-    validation = epoch_values(run.epochs, "validation", "loss")[-1]
-    if not isfinite(last) or not isfinite(0.0 if validation is None else validation):
-        return "the loss is not finite at the end"
     if isfinite(first) and last - first > GROWN * abs(first):
         return f"the training loss grew from {first:.3g} to {last:.3g}"
+    return None
+
+
+def _not_finite(epochs: Sequence[EpochOutcome]) -> str | None:
+    """Where the loss ceased to be finite, if it is not finite in the last epoch."""
+    kinds = {
+        "loss": epoch_values(epochs, "loss"),
+        "validation loss": epoch_values(epochs, "validation", "loss"),
+    }
+    for name, losses in kinds.items():
+        lost = [loss is not None and not isfinite(loss) for loss in losses]
+        if not lost or not lost[-1]:
+            continue
+        first = epochs[lost.index(True)]
+        weight = f"; the first weight that is not is {first.not_finite}" if first.not_finite else ""
+        return f"the {name} is not finite from epoch {first.epoch} on{weight}"
     return None

@@ -13,6 +13,8 @@ from scalestudy.util.errors import UserError
 
 TF32_SINCE = (8, 0)
 """Compute capability of Ampere, the first with TensorFloat-32 (NVIDIA A100 white paper, 2020)."""
+SMALLEST_COMPILED = 2**20
+"""Smallest bucket in bytes that PyTorch's `DDPOptimizer` takes: the first bucket of its default sizes."""
 TF32_NEEDS = 'GPUs from Ampere on (compute capability 8.0 or higher) for precision = "tf32"'
 
 
@@ -141,6 +143,13 @@ def _of_training(point: Point) -> Iterator[_Obstacle]:
             "Remove it, or take a strategy of PyTorch.",
             ("train.compile", "engine"),
         )
+    if train.find_unused_parameters and not engine_traits(point.engine).compiles:
+        yield (
+            f"find_unused_parameters = false under {point.engine}, which needs no such search",
+            f"find_unused_parameters = true for point {point.name}",
+            "Remove it, or take a strategy of PyTorch.",
+            ("train.find_unused_parameters", "engine"),
+        )
     offered = engine_traits(point.engine).optimizers
     if offered and train.optimizer not in offered:
         yield (
@@ -177,6 +186,15 @@ def _of_exchange(point: Point) -> Iterator[_Obstacle]:
         return
     if not kind.synchronous and point.workers > 1:
         yield from _of_asynchronous(point)
+    cap = point.launch.bucket_bytes
+    sums = kind.spans_nodes and point.workers > 1
+    if train.compile and sums and cap is not None and cap < SMALLEST_COMPILED:
+        yield (
+            "buckets of at least 1 MiB, as torch.compile requires",
+            f'launch.bucket_size = "{point.launch.bucket_size}" with compile = true for point {point.name}',
+            "Raise bucket_size, or remove it.",
+            ("launch.bucket_size", "train.compile"),
+        )
     if wire != "none" and wire not in kind.compressions:
         names = [name for name in working_names() if wire in traits(name).compressions]
         others = " or ".join(f'"{name}"' for name in names if traits(name).engine == point.engine)

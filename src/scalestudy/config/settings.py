@@ -258,6 +258,10 @@ class TrainSettings(StoredSettings):
     """Whether to compile the forward and backward pass with XLA."""
     compile: bool = False
     """Whether to compile a PyTorch module with `torch.compile`, before the first epoch is timed."""
+    find_unused_parameters: bool = False
+    """Whether a step of PyTorch's "ddp" may leave out weights, as a model does that takes another branch for
+    some inputs. Each step then searches the graph of the loss for them, which takes time; without it, such a
+    step ends the run."""
     sync_batch_norm: bool = False
     """Whether batch normalisation uses the global batch, instead of each worker's part of it."""
     batch_norm: Literal["fresh", "moving"] = "fresh"
@@ -336,7 +340,8 @@ class LaunchSettings(StoredSettings):
     bucket_size: BucketSize = "auto"
     """Minimum size of the buckets in which gradients are summed over workers, the last layers first, so that
     sums begin before back-propagation ends. "all" puts them into one. "auto" is "32 MiB"; for TensorFlow's
-    own strategies with NCCL it is two buckets, each with half of the work of back-propagation."""
+    own strategies with NCCL it is two buckets, each with half of the work of back-propagation; for PyTorch's
+    "ddp" it is PyTorch's choice, 1 MiB and then 25 MiB."""
     compression: Literal["none", "fp16", "bf16"] = "none"
     """Sum gradients over workers in 16 bits: half of the bytes, rounded to 11 ("fp16") or 8 ("bf16") bits.
     "fp16" loses gradients below 6e-8, "bf16" keeps them."""

@@ -244,6 +244,12 @@ class Trainer(Protocol):
         Layers that these do not cover keep their moving statistics. After the block, all are as before.
         """
 
+    def not_finite(self) -> str | None:
+        """Return the name of the first weight of the model, in its order, that is not finite; else None.
+
+        It reads all weights. A single rank may call this.
+        """
+
     def values(self) -> Values:
         """Return the values of all variables in this process."""
 

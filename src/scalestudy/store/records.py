@@ -73,6 +73,8 @@ class EpochOutcome(Record):
     """Rate of the epoch's last step."""
     loss: float | None = None
     """Mean training loss over the samples of the epoch."""
+    not_finite: str | None = None
+    """Name of the model's first weight that is not finite, after an epoch whose loss is not; else None."""
     train_seconds: float | None = None
     """Time of steps and of waiting for input, without compilation and evaluation."""
     input_seconds: float | None = None

@@ -11,6 +11,7 @@ Cross-entropies are computed from the logits if the last layer is a softmax or s
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import keras
@@ -24,18 +25,36 @@ LOGITS = "_keras_logits"
 """Private attribute in which Keras keeps the logits of a softmax or sigmoid."""
 
 
+def constant(numbers: float | tuple[float, ...], like: Any) -> Any:
+    """Return numbers as a tensor of the type and on the device of `like`.
+
+    `keras.ops` makes a tensor of each number it gets. On PyTorch that is a copy, for which the host waits
+    until a GPU has done all its work, so there each constant is made once for a device.
+    """
+    dtype = keras.backend.standardize_dtype(like.dtype)
+    if keras.backend.backend() == "torch":
+        return _on_device(numbers, dtype, str(like.device))
+    return keras.ops.convert_to_tensor(np.asarray(numbers, dtype))  # part of the graph that is being traced
+
+
+@lru_cache(maxsize=256)
+def _on_device(numbers: float | tuple[float, ...], dtype: str, device: str) -> Any:
+    return keras.ops.convert_to_tensor(np.asarray(numbers), dtype).to(device)
+
+
 def split_ignored(targets: Any, ignore: int | None) -> tuple[Any, Any]:
     """Return targets with 0 in place of `ignore`, and the mask of valid labels (None if all are valid)."""
     if ignore is None:
         return targets, None
     ops = keras.ops
-    valid = ops.not_equal(ops.cast(targets, "int64"), ignore)  # int32 would run on the host
+    valid = ops.cast(targets, "int64") != ignore  # int32 would run on the host
     return ops.where(valid, targets, ops.zeros_like(targets)), valid
 
 
 def is_of(targets: Any, classes: int) -> Any:
     """Return a boolean one-hot encoding of labels, shape [..., classes]."""
-    return keras.ops.equal(keras.ops.expand_dims(keras.ops.cast(targets, "int64"), -1), np.arange(classes))
+    indices = keras.ops.expand_dims(keras.ops.cast(targets, "int64"), -1)
+    return keras.ops.equal(indices, constant(tuple(range(classes)), indices))
 
 
 def likeliest(outputs: Any) -> Any:
@@ -45,7 +64,7 @@ def likeliest(outputs: Any) -> Any:
     """
     ops = keras.ops
     if outputs.shape[-1] == 1:
-        return ops.cast(ops.greater_equal(outputs[..., 0], 0.5), "int64")
+        return ops.cast(outputs[..., 0] >= 0.5, "int64")
     # Keras's argmax of floats checks signs in int32; argmax of booleans does not.
     best = ops.equal(outputs, ops.max(outputs, axis=-1, keepdims=True))
     return ops.cast(ops.argmax(best, axis=-1), "int64")
@@ -110,7 +129,8 @@ def focal(data: DataInfo, *, gamma: float = 2.0) -> Loss:
         ops = keras.ops
         targets, valid = split_ignored(targets, data.ignore)
         entropies = _entropies(targets, outputs)
-        wrong = ops.maximum(-ops.expm1(-entropies), TINY)  # 1 − p_t, accurate for small values
+        # 1 − p_t, accurate for small values
+        wrong = ops.maximum(-ops.expm1(-entropies), constant(TINY, entropies))
         return _average(data, targets, valid, wrong**gamma * entropies)
 
     return losses
@@ -176,9 +196,10 @@ def _average(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:
     """Return the mean of each sample's losses over its valid labels; 0 without any."""
     ops = keras.ops
     if data.class_weights is not None:
-        weights = np.asarray(data.class_weights, keras.backend.standardize_dtype(losses.dtype))
+        weights = constant(data.class_weights, losses)
         losses = losses * ops.sum(ops.cast(is_of(targets, data.classes), losses.dtype) * weights, axis=-1)
     if valid is None:
         return mean_over_rest(losses)
     counted, rest = ops.cast(valid, losses.dtype), tuple(range(1, len(losses.shape)))
-    return ops.sum(losses * counted, axis=rest) / ops.maximum(ops.sum(counted, axis=rest), 1)
+    labels = ops.maximum(ops.sum(counted, axis=rest), constant(1, losses))
+    return ops.sum(losses * counted, axis=rest) / labels

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from scalestudy.tasks.label_losses import is_of, likeliest, split_ignored, total
+from scalestudy.tasks.label_losses import constant, is_of, likeliest, split_ignored, total
 from scalestudy.util.registry import Registry
 
 Values = NDArray[np.float64]
@@ -59,14 +59,15 @@ class Overlap(ClassMetric):
         ops = keras.ops
         y_true, valid = split_ignored(y_true, self.ignore)
         if self.classes == 2:
-            true = ops.expand_dims(ops.equal(ops.cast(y_true, "int64"), 1), -1)
+            true = ops.expand_dims(ops.cast(y_true, "int64") == 1, -1)
             single = y_pred.shape[-1] == 1
-            predicted = y_pred >= 0.5 if single else ops.expand_dims(ops.equal(likeliest(y_pred), 1), -1)
+            predicted = y_pred >= 0.5 if single else ops.expand_dims(likeliest(y_pred) == 1, -1)
         else:
             true, predicted = is_of(y_true, self.classes), is_of(likeliest(y_pred), self.classes)
         if valid is None:
-            of_sample = np.prod(y_true.shape[1:], dtype="float64")
-            seen = ops.cast(of_sample, "float64") * ops.cast(ops.shape(y_true)[0], "float64")
+            rows = ops.shape(y_true)[0]
+            known = isinstance(rows, int)  # else a tensor, in a graph for batches of any size
+            seen = np.prod(y_true.shape[1:], dtype="float64") * (rows if known else ops.cast(rows, "float64"))
         else:
             valid = ops.expand_dims(valid, -1)
             true, predicted = ops.logical_and(true, valid), ops.logical_and(predicted, valid)
@@ -74,7 +75,7 @@ class Overlap(ClassMetric):
         both = ops.logical_and(true, predicted)
         for variable, labels in ((self.intersection, both), (self.true, true), (self.predicted, predicted)):
             variable.assign(variable + total(labels))
-        self.seen.assign(self.seen + seen)
+        self.seen.assign(self.seen.value + seen)
 
     def _of_classes(self, both: Values, true: Values, predicted: Values) -> Values:
         """Return the value of each class; NaN for classes without one."""
@@ -185,9 +186,9 @@ class TopK(Accuracy):
         ops, values = keras.ops, outputs
         if outputs.shape[-1] == 1:  # the probability of the second of two classes
             values = ops.concatenate([1 - outputs, outputs], axis=-1)
-        of_true = ops.where(is_of(true, self.classes), values, ops.full_like(values, -np.inf))
+        of_true = ops.where(is_of(true, self.classes), values, constant(-np.inf, values))
         above = ops.cast(ops.greater(values, ops.max(of_true, axis=-1, keepdims=True)), "float32")
-        return ops.less(ops.sum(above, axis=-1), float(self.k))
+        return ops.sum(above, axis=-1) < float(self.k)
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments that create the same metric."""

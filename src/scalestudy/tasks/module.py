@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from scalestudy.data.samples import Column, Described, map_columns
+from scalestudy.data.samples import Column, Described, leaves, map_columns
 from scalestudy.tasks.label_losses import LOGITS
 from scalestudy.tasks.task_file import remedy
 from scalestudy.util.errors import UserError
@@ -104,6 +104,8 @@ class ModuleModel:
         self.module = module.to(self._device, self._dtype)
         self.call: Any = self.module
         self._norms: list[nn.Module] = []
+        columns = leaves(inputs)
+        self._of_any_length = any(None in column.shape for column in columns)
         self._zeros = map_columns(self._zero, inputs)
         self.losses: list[Any] = []  # of regularisers, which modules do not have
         self.optimizer: Any = None
@@ -170,7 +172,9 @@ class ModuleModel:
     def compiled(self) -> "ModuleModel":
         """Return the same model, whose calls `torch.compile` compiles."""
         other = copy.copy(self)
-        other.call = torch.compile(self.module)
+        # With shapes that may change, all batches would be computed in the slower graph for batches of any
+        # size, because of the last one of an epoch. Sequences have many lengths, each of which would compile.
+        other.call = torch.compile(self.module, dynamic=None if self._of_any_length else False)
         return other
 
     def probabilities(self, outputs: Any) -> Any:

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+import math
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -349,11 +350,13 @@ class Session:
         self.elapsed += tally.seconds
         with self.clock.phase("exchange"):
             mean = float(self.group.host_sum(np.array([tally.loss]))[0]) / tally.samples
+        looks = not math.isfinite(mean) and self.group.rank == 0
         record = EpochRecord(
             epoch=epoch + 1,
             steps=tally.step,
             samples=tally.samples,
             loss=mean,
+            not_finite=self.trainer.not_finite() if looks else None,
             learning_rate=self._rate(),
             train_seconds=tally.seconds,
             input_seconds=tally.waited,

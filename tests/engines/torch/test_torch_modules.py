@@ -74,6 +74,26 @@ def test_a_run_with_its_own_optimizer_goes_on_bit_for_bit(answers, kind):
     assert answers["own_optimizers"][kind]["resumed"] == 0
 
 
+def test_a_compiled_module_has_a_graph_of_its_own_for_each_size_of_batch(answers):
+    """The last batch is compiled first; a graph for any size would then compute all others."""
+    assert answers["last_batches"] == [True, True]
+
+
+def test_gradients_are_summed_in_buckets_that_a_compiled_module_takes(answers):
+    found = answers["exchanged"]
+    assert found["auto"] == found["auto, compiled"] == [None, 2]
+    assert found["all, compiled"] == [1, 2]
+    assert found["64 KiB"] == [1 / 16, 2]
+
+
+def test_a_branch_that_is_not_taken_asks_for_the_key_that_allows_it(answers):
+    found = answers["exchanged"]
+    received, action = found["branches"]
+    assert "other.weight, other.bias" in received
+    assert "find_unused_parameters = true under [train]" in action
+    assert found["branches, searched"] == [None, 2]
+
+
 @pytest.mark.parametrize("model", ["torch_cnn", "torch_unet"])
 def test_a_compiled_module_is_one_graph(answers, model):
     assert answers["compiled"][model] == 1
@@ -231,3 +251,8 @@ def test_the_example_is_tried_trained_evaluated_and_exported(study):
     exported = scalestudy(study, "model", "export", "out", "--out", "digits.pt2")
     assert exported.returncode == 0, exported.stderr
     assert (study / "digits.pt2").stat().st_size > 1000
+
+
+def test_a_group_connects_on_the_gpu_of_its_process_and_waits_without_a_busy_core(answers):
+    assert answers["devices"]["group"] == ["cuda:0", "None"]
+    assert answers["devices"]["event"] == {"enable_timing": True, "blocking": True}

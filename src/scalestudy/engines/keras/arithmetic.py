@@ -1,7 +1,7 @@
 """Arithmetic: seeds and precision, and refusal of what would compute otherwise than the study says."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import keras
@@ -17,10 +17,16 @@ _REFUSAL = re.compile(
 )
 """Matches the sentence in which TensorFlow, XLA or PyTorch rejects a nondeterministic operation."""
 
+_UNUSED = "find_unused_parameters=True"
+"""Matches PyTorch's advice for an argument of DistributedDataParallel."""
+_INDICES = re.compile(r"Parameter indices which did not receive grad for rank \d+: ([\d ]+)")
+
 
 @contextmanager
-def explain() -> Iterator[None]:
-    """Translate a framework's error about a nondeterministic operation raised in the block.
+def explain(weights: Sequence[keras.Variable] = ()) -> Iterator[None]:
+    """Translate a framework's error about what a setting forbids: unordered sums, or unused weights.
+
+    `weights` are those that the block trains.
 
     Raises:
         RunError: In place of that error; names the operation and the key to change.
@@ -30,6 +36,13 @@ def explain() -> Iterator[None]:
     except ScalestudyError:
         raise
     except Exception as error:  # the type depends on the framework
+        if _UNUSED in str(error):
+            raise RunError(
+                "each step of a rank to use all weights that it trains, since ranks sum their gradients",
+                f"a step that left some out: {_unused(str(error), weights)}",
+                "Set find_unused_parameters = true under [train], which searches for them in each step, or"
+                " let all branches of the model take part in the loss.",
+            ) from error
         match = _REFUSAL.search(str(error))
         if match is None:
             raise
@@ -40,6 +53,15 @@ def explain() -> Iterator[None]:
             f"one that cannot: {sentence}",
             f"Set {key} under [train], or avoid that operation in the task.",
         ) from error
+
+
+def _unused(text: str, weights: Sequence[keras.Variable]) -> str:
+    """Name the weights whose indices PyTorch tells."""
+    match = _INDICES.search(text)
+    if match is None or not weights:
+        return "some of its weights had no gradient"
+    names = [weights[int(index)].path for index in match[1].split()]
+    return f"no gradient reached {', '.join(names[:5])}{' …' if len(names) > 5 else ''}"
 
 
 def refuse_other_arithmetic(

@@ -153,14 +153,11 @@ class KerasTrainer:
     @contextmanager
     def with_statistics(self, sums: Sequence[NDArray[np.float64]]) -> Iterator[None]:
         before = self._copies(self.local)
-        fresh = statistics_of(sums, [copies[0] for copies in before])
-        self._assign_copies(
-            self.local,
-            [
-                np.broadcast_to(value, copies.shape).astype(copies.dtype)
-                for value, copies in zip(fresh, before, strict=True)
-            ],
-        )
+        fresh = [
+            copies if value is None else np.broadcast_to(value, copies.shape).astype(copies.dtype)
+            for value, copies in zip(statistics_of(sums), before, strict=True)
+        ]
+        self._assign_copies(self.local, fresh)
         try:
             yield
         finally:
@@ -169,6 +166,12 @@ class KerasTrainer:
     def weights(self) -> list[list[NDArray[Any]]]:
         """Return the weights of the model, for each copy of it in this process."""
         return [[array_of(weight) for weight in self.task.model.weights]]
+
+    def not_finite(self) -> str | None:
+        for weight, value in zip(self.task.model.weights, self.weights()[0], strict=True):
+            if not np.isfinite(np.asarray(value, np.float64)).all():
+                return str(weight.path)
+        return None
 
     def values(self) -> Values:
         return Values([array_of(variable) for variable in self._common], self._copies(self.local))

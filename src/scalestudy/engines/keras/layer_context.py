@@ -102,19 +102,17 @@ def momentum_of(layer: Any) -> float:
     return 0.0 if layer.momentum is None else 1 - float(layer.momentum)
 
 
-def statistics_of(
-    sums: Sequence[NDArray[np.float64]], moving: Sequence[NDArray[Any]]
-) -> list[NDArray[np.float64]]:
-    """Return mean and biased variance of each layer from total `Moments.sums`, or `moving` without values.
+def statistics_of(sums: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64] | None]:
+    """Return mean and biased variance of each layer from total `Moments.sums`; two of None without values.
 
-    The variance is that of all values (Wu and Johnson 2021, arXiv:2105.07576): the mean of the batches'
-    variances and the variance of their means.
+    Then the layer is frozen, or evaluation does not use it. The variance is that of all values (Wu and
+    Johnson 2021, arXiv:2105.07576): the mean of the batches' variances and the variance of their means.
     """
-    found = []
-    for index in range(0, len(moving), 2):
-        count, total, squares = sums[index // 2 * 3 :][:3]
-        if count == 0:  # the layer is frozen, or evaluation does not use it
-            found += [np.asarray(value, np.float64) for value in moving[index : index + 2]]
+    found: list[NDArray[np.float64] | None] = []
+    for first in range(0, len(sums), 3):
+        count, total, squares = sums[first : first + 3]
+        if count == 0:
+            found += [None, None]
             continue
         mean = total / count
         found += [mean, np.maximum(squares / count - mean * mean, 0)]

@@ -131,6 +131,8 @@ def _meet(placement: Placement, device: str) -> None:
             rank=placement.rank,
             world_size=placement.size,
             timeout=timedelta(seconds=exchange_within()),
+            # NCCL then connects now, on this GPU, instead of in the first step on one that it guesses.
+            device_id=torch.device("cuda:0") if device == "gpu" else None,
         )
     except (OSError, RuntimeError) as error:
         raise RunError(

@@ -51,7 +51,7 @@ class TorchBatchNorm(layers.BatchNormalization):
         elif learns:
             out, mean, variance = normalise_over_slice(x, gamma, beta, self.epsilon)
             if moments:
-                moments.add(self, x.numel() // x.shape[1], mean, variance)
+                moments.add(self, values_per_channel(x), mean, variance)
             else:
                 self._move(mean, variance, worker)
         else:
@@ -77,6 +77,11 @@ def normalise_over_slice(x: Any, weight: Any, bias: Any, epsilon: float) -> tupl
     # variance, which is undefined for a single value.
     out = torch.batch_norm(x, weight, bias, mean, variance, True, 1.0, epsilon, True)
     return out, mean, variance * ((count - 1) / count) if count > 1 else torch.zeros_like(variance)
+
+
+def values_per_channel(x: Any) -> Any:
+    """Return the number of values in each channel of `x` (shape [B, C, ...]), as a tensor on its device."""
+    return x.new_full((), x.numel() // x.shape[1], dtype=torch.float64)
 
 
 def normalise_over_workers(
@@ -138,7 +143,7 @@ class ModuleBatchNorm(nn.BatchNorm2d):
         """Normalise `input` (shape [B, C, ...])."""
         if not self.training and not self.frozen and (moments := collect()) is not None:
             out, mean, variance = normalise_over_slice(input, self.weight, self.bias, self.eps)
-            moments.add(self, input.numel() // input.shape[1], mean, variance)
+            moments.add(self, values_per_channel(input), mean, variance)
             return out
         worker = current() if self.over_workers and self.training else None
         if worker is not None and worker.sync_sum is not None:

@@ -8,11 +8,13 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
 from scalestudy.config.point import Point
+from scalestudy.config.settings import LaunchSettings
 from scalestudy.data.samples import Slice, leaves, map_columns
 from scalestudy.engines.keras.layer_context import Working, working
 from scalestudy.engines.torch.torch_group import TorchReplicas
@@ -121,14 +123,22 @@ class Step:
         self._statistics, self._accumulate = statistics, train.accumulate
         self._together = loss.synchronised
         if replicas.exchanges:
-            size = sum(parameter.nbytes for parameter in self._parameters)
             self._loss = DistributedDataParallel(
                 loss,
                 gradient_as_bucket_view=True,
-                bucket_cap_mb=min(size, launch.bucket_bytes or size) / MIB,  # type: ignore[arg-type]
+                bucket_cap_mb=self._bucket(launch),
+                find_unused_parameters=train.find_unused_parameters,
             )
             if launch.compression != "none":
                 self._loss.register_comm_hook(None, HOOKS[launch.compression])
+
+    def _bucket(self, launch: LaunchSettings) -> Any:
+        """Return the size of a bucket in MiB; None for PyTorch's: a first one of 1 MiB, then of 25 MiB."""
+        if launch.bucket_size == "auto":
+            return None
+        size = sum(parameter.nbytes for parameter in self._parameters)
+        # Compiled modules accept no bucket below 1 MiB. One that is not full is as good as a smaller one.
+        return (launch.bucket_bytes or max(size, MIB)) / MIB
 
     def __call__(self, part: Slice) -> Any:
         """Compute the step of a slice of tensors. Return the sum of its losses, a float64 tensor."""
@@ -176,18 +186,17 @@ class Step:
 def stage(part: Slice, device: torch.device, copying: Any = None) -> Slice:
     """Convert the arrays of a slice to tensors on `device`, and wait for the copy, if any.
 
-    On CPUs the tensors share the arrays' memory. On a GPU the arrays are copied on the stream `copying`,
-    during the computation of earlier steps.
+    On a GPU the arrays are copied on the stream `copying`, during the computation of earlier steps. On CPUs,
+    where there is no such stream, the tensors share the arrays' memory.
     """
     if torch.is_tensor(leaves(part.inputs)[0]):
         return part
-    if device.type == "cpu":
-        return part.mapped(torch.from_numpy)
+    if copying is None:
+        return part.mapped(lambda array: sent(array, device))
     computing = torch.cuda.current_stream(device)
 
     def copied(array: Any) -> Any:
-        # Pinned, as by `pin_memory` of the DataLoader: a copy from pageable memory waits for the device.
-        tensor = torch.from_numpy(array).pin_memory().to(device, non_blocking=True)
+        tensor = sent(array, device)
         tensor.record_stream(computing)  # so that its memory is not reused before the computation is done
         return tensor
 
@@ -195,6 +204,14 @@ def stage(part: Slice, device: torch.device, copying: Any = None) -> Slice:
         staged = part.mapped(copied)
     copying.synchronize()
     return staged
+
+
+def sent(array: NDArray[Any], device: torch.device) -> Any:
+    """Return an array as a tensor on `device`, without waiting for the work that a GPU still has to do."""
+    tensor = torch.from_numpy(array)
+    if device.type == "cuda":
+        tensor = tensor.pin_memory()  # as by the DataLoader: a copy from pageable memory waits
+    return tensor.to(device, non_blocking=True)
 
 
 def step_of(part: Slice, index: int) -> Slice:

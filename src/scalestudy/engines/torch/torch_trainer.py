@@ -1,6 +1,7 @@
 """One process's part of a run, computed with PyTorch."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from operator import itemgetter
 from typing import Any, SupportsFloat
@@ -18,13 +19,13 @@ from scalestudy.engines.interface import DeviceMark
 from scalestudy.engines.keras.arithmetic import explain
 from scalestudy.engines.keras.inference import Evaluation
 from scalestudy.engines.keras.keras_trainer import KerasTrainer, array_of, cast, share_values
-from scalestudy.engines.keras.layer_context import collecting
+from scalestudy.engines.keras.layer_context import collecting, statistics_of
 from scalestudy.engines.keras.phases import Phase, keep
 from scalestudy.engines.keras.private import untrainable
 from scalestudy.engines.torch.torch_group import TorchReplicas
 from scalestudy.engines.torch.torch_layers import RunningStatistics, SharedBuffers, adapt_model, batch_norms
 from scalestudy.engines.torch.torch_optimizers import StateDict, optimizer_of
-from scalestudy.engines.torch.torch_step import Step, WorkerLoss, scaled, stage, step_of
+from scalestudy.engines.torch.torch_step import Step, WorkerLoss, scaled, sent, stage, step_of
 from scalestudy.tasks.task import Task
 from scalestudy.util.errors import UserError
 
@@ -132,7 +133,7 @@ class TorchTrainer(KerasTrainer):
     def train(self, call: Call) -> SupportsFloat:
         self.enter(call[0].step)
         part, step = stage(call[0], self._device, self._copying), self._steps[self._phase]
-        with explain():
+        with explain(self._phases[self._phase].variables):
             losses: SupportsFloat = sum(step(step_of(part, index)) for index in range(part.steps))
         return losses
 
@@ -144,11 +145,38 @@ class TorchTrainer(KerasTrainer):
             model(inputs, training=False)
         return [value * float(part.count > 0) for value in moments.sums(self.norms)]
 
+    @contextmanager
+    def with_statistics(self, sums: Sequence[NDArray[np.float64]]) -> Iterator[None]:
+        """See `Trainer.with_statistics`; all statistics are sent in one copy, and kept on the device."""
+        before = [variable.value.clone() for variable in self.local]
+        known = [
+            (variable, value)
+            for variable, value in zip(self.local, statistics_of(sums), strict=True)
+            if value is not None
+        ]
+        self._send([variable for variable, _ in known], [value for _, value in known])
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for variable, kept in zip(self.local, before, strict=True):
+                    variable.value.copy_(kept)
+
+    @torch.no_grad()
+    def _send(self, variables: Sequence[keras.Variable], values: Sequence[NDArray[Any]]) -> None:
+        """Set variables (each of shape [C]) in one copy to the device."""
+        if not values:
+            return
+        parts = sent(np.concatenate(values), self._device).split([len(value) for value in values])
+        for variable, part in zip(variables, parts, strict=True):
+            variable.value.copy_(part)
+
     def mark(self) -> DeviceMark | None:
         return CudaMark(self._device) if self._device.type == "cuda" else None
 
     def evaluate(self, call: Call) -> list[Any]:
-        return super().evaluate((self.stage(call[0], 0),))
+        with explain():
+            return super().evaluate((self.stage(call[0], 0),))
 
     def arrays(self, sums: Sequence[Any]) -> list[NDArray[np.float64]]:
         flat = torch.cat([part.reshape(-1) for part in sums]).cpu().numpy()  # one copy
@@ -164,9 +192,8 @@ class TorchTrainer(KerasTrainer):
 
     def average(self) -> None:
         if self._group.size > 1 and self.local:
-            means = self._group.mean([array_of(variable) for variable in self.local])
-            for variable, value in zip(self.local, means, strict=True):
-                variable.assign(value)
+            values = self.arrays([variable.value for variable in self.local])
+            self._send(self.local, self._group.mean(values))
         share_values(self._group, self._shared.variables)
 
 
@@ -175,7 +202,8 @@ class CudaMark:
 
     def __init__(self, device: torch.device) -> None:
         events: Any = torch.cuda.Event
-        self.event = events(enable_timing=True)
+        # Waiting without `blocking` would keep the core busy that the loader needs.
+        self.event = events(enable_timing=True, blocking=True)
         self.event.record(torch.cuda.current_stream(device))
 
     def wait(self) -> None:
@@ -192,7 +220,7 @@ class TorchEvaluation(Evaluation):
         super().__init__(task)
         self._scale = scale
         self._floatx: torch.dtype = getattr(torch, keras.config.floatx())
-        self._starts: dict[str, list[Any]] = {}
+        self._starts = {name: super(TorchEvaluation, self).start(name) for name in task.metrics}
 
     @torch.no_grad()
     def sums(self, call: Call) -> list[Any]:
@@ -202,10 +230,24 @@ class TorchEvaluation(Evaluation):
         total, *states = (tensor * float(part.count > 0) for tensor in added)
         return [total, total.new_full((), part.count), *states]
 
+    def _filled(self, states: Sequence[NDArray[np.float64]]) -> Iterator[tuple[str, keras.Metric]]:
+        """Yield the metrics as `Evaluation`, with their sums on the host, where results need no more copies.
+
+        A metric of a task file may hold tensors on the device, so its result is computed there.
+        """
+        remaining = iter(states)
+        for name, metric in self._task.metrics.items():
+            device = "cpu" if type(metric).__module__.startswith(("keras.", "scalestudy.")) else None
+            with keras.device(device) if device else nullcontext():
+                values = [
+                    (variable, keras.ops.convert_to_tensor(start + next(remaining), variable.dtype))
+                    for variable, start in zip(metric.variables, self._start[name], strict=True)
+                ]
+                with keras.StatelessScope(state_mapping=values):
+                    yield name, metric
+
     def start(self, metric: str) -> list[Any]:
-        if metric not in self._starts:  # a copy to a GPU would wait for it
-            self._starts[metric] = super().start(metric)
-        return self._starts[metric]
+        return self._starts[metric]  # a copy to a GPU would wait for it
 
     @torch.no_grad()
     def constant(self, targets: Iterable[NDArray[Any]], answer: NDArray[np.float64]) -> float | None:
