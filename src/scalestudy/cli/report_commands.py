@@ -259,7 +259,7 @@ def demo(
     force: ForceOption = False,
 ) -> None:
     """Report on a published study of a U-Net on 1 to 14 GPUs. Nothing is trained or downloaded."""
-    from scalestudy.features.imported.gather import published_findings, source
+    from scalestudy.features.imported.gather import published_findings
     from scalestudy.report.study_document import render_text, report_document
     from scalestudy.report.write_document import form_by_ending, write_document
 
@@ -269,7 +269,7 @@ def demo(
     with writing(file):
         write_document(report_document(findings), form, file)
     colour = console.is_terminal and not console.no_color
-    for text in (source(), "", LEGEND, ""):
+    for text in (LEGEND, ""):
         console.print(text, markup=False)
     print(render_text(findings, colour=colour, page=str(file)), end="")
     console.print(NEXT, markup=False)

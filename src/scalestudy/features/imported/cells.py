@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from typing import Any
 
 from scalestudy.features.imported.columns import TIMES, ImportedColumn
@@ -82,6 +83,8 @@ def _objection(role: str, number: float) -> str:
     if role in WHOLE:
         is_whole = abs(number) < 2**53 and number == int(number)
         return "" if is_whole and (role not in COUNTS or 0 < number < 1e12) else "which is not a count"
+    if isnan(number):
+        return "which is not a number"
     if role in POSITIVE and not LEAST < number < MOST:
         return "which is no plausible time or throughput" if number > 0 else "which is not above 0"
     return f"beyond {MOST:g}" if role == "quality" and abs(number) > MOST else ""
