@@ -157,3 +157,11 @@ def test_a_file_that_was_not_run_and_a_folder_without_studies_are_refused(here):
     for given in (Path("new.toml"), None):
         with pytest.raises(UserError):
             open_study(given)
+
+
+def test_an_unknown_choice_is_named_without_words_of_the_parser(call):
+    code, _, errors = call("advise", "study", "--bill", "8")
+    said = " ".join(errors.split())
+    assert code == 2
+    assert "'8' is not one of 'worker', 'gpu', 'core', 'node'" in said
+    assert "Value error" not in said

@@ -117,7 +117,7 @@ def usage_error(error: Exception) -> UserError | None:
     wrong: Any = error
     ctx, option = wrong.ctx, getattr(wrong, "option_name", None)
     received = wrong.format_message().rstrip(".").removeprefix("Got ")
-    received = received[:1].lower() + received[1:]
+    received = received[:1].lower() + received[1:].replace("Value error, ", "")
     if ctx is None:
         return UserError(f"{option} as --help shows it", received, "Add --help to the command.")
     see = f"See {ctx.command_path} --help"
