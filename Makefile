@@ -1,7 +1,7 @@
 # make quickstart   set everything up, run a small study, print its table and the path of its report
 # make test         set everything up, run all tests
 # make test-fast    only tests of half a second at most: no training, no Slurm, no browser, no package, no time limits
-# make docs         set everything up, build the documentation into site/ (read it: .venv/bin/python -m http.server -d site)
+# make docs         set everything up, build the documentation into site/ (open site/index.html)
 # make setup        only set up .venv (DEVICE=cpu|gpu|gpu-volta, PYTHON=python3.12, HOROVOD=0 to leave Horovod out,
 # make                TORCH=1 for PyTorch beside TensorFlow, on GPUs in .venv-torch)
 .PHONY: setup horovod quickstart test test-fast docs lint types test-tools benchmarks help
@@ -35,7 +35,7 @@ test-fast: setup
 
 # The warning about mkdocs-material's successor does not concern these pages.
 docs: setup
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --quiet && echo "Wrote site/index.html (its search needs a server: python3 -m http.server -d site)"
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --quiet && echo "Wrote site/index.html"
 
 lint: setup
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .

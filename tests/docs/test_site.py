@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from chromium import COMMAND, Chromium, Tab
 from paths import PROJECT
 
 MISSING = [name for name in ("mkdocs", "material", "mkdocstrings") if importlib.util.find_spec(name) is None]
@@ -131,6 +132,22 @@ def test_generated_parts_hold_what_the_code_knows(pages: dict[Path, Page], site:
     assert {"scalestudy-run", "scalestudy-model-predict"} <= _anchors(pages, "command-line")
     assert {"scalestudy.run", "scalestudy.Workers.epochs"} <= _anchors(pages, "python")
     assert not [file for file in pages if re.search("<!-- generated", file.read_text("utf-8"))]
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(COMMAND is None, reason="Chromium is not installed")
+def test_the_search_works_from_a_file_and_knows_the_words_of_other_tools(site: Path, tmp_path: Path) -> None:
+    browser = Chromium(tmp_path / "profile")
+    tab = Tab(browser)
+    found = "[...document.querySelectorAll('.md-search-result__link')].map((link) => link.href)"
+    for word, page in (("OOM", "troubleshooting"), ("wandb", "dashboards"), ("speedup", "glossary")):
+        tab.visit(site / "guides" / "script.html")
+        tab.run(
+            "{ const field = document.querySelector('.md-search__input'); field.focus();"
+            f" field.value = '{word}'; field.dispatchEvent(new Event('keyup', {{ bubbles: true }})) }}"
+        )
+        tab.wait(f"{found}.some((address) => address.includes('{page}.html'))")
+    browser.close()
 
 
 def _anchors(pages: dict[Path, Page], name: str) -> set[str]:

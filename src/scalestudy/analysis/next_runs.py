@@ -1,8 +1,8 @@
 """Which runs a study needs next, from what it has found so far, or that it is decided.
 
 Times come from timing runs of every row, in blocks; further blocks only for rows whose cost efficiency is
-not settled. Qualities come from trainings: of the fastest row that its cost efficiency admits, and of the
-reference with the same seeds, until a group-sequential test settles it (`analysis.sequential`). If that row
+not settled. Qualities come from trainings: of the fastest row that is cheap enough, and of the reference
+with the same seeds, until a group-sequential test settles it (`analysis.sequential`). If that row
 is no worse, nothing slower is trained; if it is worse or will hardly be shown to be no worse, the search goes
 on by bisection among rows with fewer workers. Rows with equal updates are trained once.
 `benchmarks/sequential.py` simulates how often this ends with the right row, and at what cost.

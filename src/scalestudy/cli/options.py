@@ -231,7 +231,7 @@ def newest_study() -> Path:
     if not known:
         raise UserError(
             "a study in this folder, or the name of one",
-            "no studies/*/study.json here",
+            "no study in this folder",
             "Name a study file or a results folder, or run a study first.",
         )
     # A guess that every command names; equal times choose any of them.

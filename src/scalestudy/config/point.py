@@ -82,7 +82,7 @@ class Point(StoredSettings):
     workers: Workers
     seed: Seed
     timing: bool = False
-    """Whether its runs end when their step time is known, instead of training to the end."""
+    """Whether its runs stop once the step time is stable, instead of training to the end."""
     swept: dict[str, Any] = Field(default_factory=dict)
     """Swept values other than strategy, workers and seed, by dotted name: `{"train.batch_size": 8}`."""
     also: tuple[dict[str, Any], ...] = ()

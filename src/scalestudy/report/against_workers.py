@@ -184,7 +184,7 @@ def quality(findings: Findings) -> list[Figure]:
     what = "the larger global batch costs" if grows else "more workers cost"
     several = len({record["workers"] for record in records}) > 1
     caption = f"{label} {'as stated in its files' if stated else 'of the saved model'}."
-    caption += f" Level is good, {costs} means that {what} quality." if several else ""
+    caption += f" Flat is good; {costs} means {what} quality." if several else ""
     chart = _lines(findings, records, y, label)
     caption += f" {_bars(records)}{cut}"
     return [_figure(findings, "quality", "Quality", chart, caption, "quality", label)]

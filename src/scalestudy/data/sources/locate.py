@@ -133,10 +133,13 @@ def _whole_source(data: DataSettings, base: Path) -> Source:
         if not path.exists():
             last = next(parent for parent in path.parents if parent.exists())
             close = suggestion(path.name, os.listdir(last)) if last == path.parent and last.is_dir() else None
+            missing = path.relative_to(last).parts[0]
             raise UserError(
                 f"a folder, an .npz file or one of {', '.join(SOURCES.names())} as source",
                 f"{path}, which does not exist",
-                f"Did you mean {close}?" if close else f"Correct it: {last} is the last part that exists.",
+                f"Did you mean {close}?"
+                if close
+                else f"Correct the path: {last} exists, but has no {missing}.",
             )
         folder = path.is_dir()
         if folder or (path.suffix.lower() in TABLES and path.is_file()):
