@@ -197,7 +197,7 @@ class Connection:
         code = self._process.returncode
         words = self._errors[-1] if self._errors else f"no answer within {ANSWERS_WITHIN:.0f} s"
         if code == SSH_FAILED and not is_here(self.host):
-            action = f"Set up passwordless SSH (`ssh {self.host} true` must ask nothing), or take the host out of launch.hosts."
+            action = f"Set up passwordless SSH to {self.host}, or take the host out of launch.hosts."
             return RunError(f"{self.host} to be reached by SSH", words, action)
         return RunError(
             f"Scalestudy on {self.host} as here, with {sys.executable}",

@@ -63,12 +63,13 @@ _SCRIPT = (
     " one seed share initial weights and batches."
 )
 _SEQUENTIAL = (
-    "The study ran until it was decided: every row was timed first, by short runs that stop once the step time"
-    " is stable; the times of a training are computed from them. Then the fastest row that is cheap enough and"
-    " its reference were trained with the same seeds, until a group-sequential test settled its quality; where"
-    " it was worse, the search went on by bisection among rows with fewer workers. A row that is truly worse"
-    f" by the margin slips through in at most {ALPHA:.1%} of studies (alpha spending: Lan and DeMets,"
-    " Biometrika 70, 1983; Jennison and Turnbull 2000). Of rows with equal updates, one was trained for all."
+    "The study ran until it was decided: every row was timed first, by short runs that stop once the step"
+    " time is stable; the times of a training are computed from them. Then the fastest row that is cheap"
+    " enough and its reference were trained with the same seeds, until a group-sequential test settled its"
+    " quality; where it was worse, the search went on by bisection among rows with fewer workers. A row that"
+    f" is truly worse by the margin slips through in at most {ALPHA:.1%} of studies (alpha spending: Lan and"
+    " DeMets, Biometrika 70, 1983; Jennison and Turnbull 2000). Of rows with equal updates, one was trained"
+    " for all."
 )
 MOST_HOSTS = 4
 """Largest number of nodes that are named."""
