@@ -19,7 +19,7 @@ class DoesNotHold(AssertionError):
 def compare(what: str, predicted: Any, found: Any) -> None:
     """Print the result beside your prediction."""
     blank = predicted is None or predicted in ("", [])
-    print(f"{what}: {found}. " + ("You predicted nothing." if blank else f"You predicted {predicted}."))
+    print(f"{what}: {found}. " + ("No prediction entered." if blank else f"You predicted {predicted}."))
 
 
 def confirm(claims: Mapping[str, Any]) -> None:
@@ -221,6 +221,21 @@ EXERCISES: dict[int, dict[str, Exercise]] = {
                 40 * 3 * 2 * 1.1: "These are hours of one node. The centre charges for each of its cores.",
             },
             "Trainings × seeds × hours × cores that are charged × 1.1.",
+        ),
+    },
+    10: {
+        "gpu": Exercise(
+            9 % 4,
+            {
+                9: "No machine has ten GPUs. The local rank counts the processes of one machine.",
+                2: "That is the machine, counted from 0. Which of its four processes is rank 9?",
+            },
+            "Ranks 0 to 3 are on the first machine, 4 to 7 on the second.",
+        ),
+        "steps_of_an_epoch": Exercise(
+            64_000 / (8 * 64),
+            {1000: "That is an epoch of processes that each read all images."},
+            "How many images do the eight processes take in one step?",
         ),
     },
 }
