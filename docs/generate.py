@@ -158,7 +158,7 @@ def study_file() -> str:
 
     top = Study.model_json_schema()
     lines = ["## Top of the file { #top }", ""]
-    for name in ("task", "name", "quality_margin"):
+    for name in ("task", "name", "title", "description", "quality_margin"):
         schema = top["properties"][name]
         if name == "quality_margin":
             schema = {"wanted": 'a number, or a percentage as "2 %"', **_said(schema)}

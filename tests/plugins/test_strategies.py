@@ -5,6 +5,7 @@ import pytest
 
 from scalestudy.plugins import strategies
 from scalestudy.plugins.strategies import REGISTRY, traits
+from scalestudy.report.figure import COLOURS, RAMP
 
 SOURCE = Path(strategies.__file__).parents[1]
 LIBRARY = {"horovod"}
@@ -48,6 +49,21 @@ def test_strategies_of_several_devices_compute_all_workers_of_a_process_at_a_tim
 )
 def test_native_stands_for_what_the_workers_ask_for(workers, nodes, name):
     assert traits("native").implementation(workers, nodes) == name
+
+
+def luminance(colour):
+    """Relative luminance (WCAG 2.2)."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_every_colour_stands_out_on_white_and_on_the_dark_page():
+    colours = {traits(name).mark[0] for name in REGISTRY.names()} | {*COLOURS, *RAMP}
+    for ground in ("#FFFFFF", "#171b20"):
+        for colour in colours:
+            dark, bright = sorted((luminance(colour), luminance(ground)))
+            assert (bright + 0.05) / (dark + 0.05) >= 3, (colour, ground)
 
 
 def test_every_strategy_has_a_colour_and_a_shape_of_its_own():

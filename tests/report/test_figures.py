@@ -7,7 +7,7 @@ import synthetic_pages
 from scalestudy.analysis.findings import analyse
 from scalestudy.report.against_workers import efficiency, quality, speedup
 from scalestudy.report.figure import Picture
-from scalestudy.report.figure_data import dodge, domain, downsample, is_logarithmic, ticks
+from scalestudy.report.figure_data import dodge, domain, downsample, is_logarithmic, log_ticks, ticks
 from scalestudy.report.study_document import figures, places
 from scalestudy.report.time_and_cost import phase_records, time_and_cost
 
@@ -74,6 +74,33 @@ def test_time_against_cost_has_a_point_a_row_the_front_and_a_ring_on_the_choice(
     assert len(records) == 8
     assert front == {("native", workers) for workers in (1, 2, 4, 8)}
     assert ringed == [("native", 4)]
+
+
+def test_ordinary_ranges_have_logarithmic_axes_and_a_label_on_every_point_of_the_front():
+    counts = (1, 2, 4, 8, 16, 32, 64, 128)
+    runs = [
+        synthetic.run(strategy, n, seed, throughput=100 * n**power, samples=2_000_000)
+        for strategy, power in (("native", 0.9), ("horovod", 0.85), ("ddp", 0.88))
+        for n in counts
+        for seed in range(2)
+    ]
+    figure = drawn(time_and_cost, runs)
+    records, front, _ = costs(runs)
+    points = next(layer for layer in figure.spec["layer"] if layer["mark"].get("size") == 110)
+    for field, channel in (("cost", "x"), ("time", "y")):
+        shown = [record[field] for record in records]
+        scale = points["encoding"][channel]["scale"]
+        if max(shown) / min(shown) > 5:
+            assert scale["type"] == "log"
+            assert 0 < scale["domain"][0] < min(shown) and max(shown) < scale["domain"][1]
+    assert points["encoding"]["y"]["scale"]["type"] == "log"
+    assert len(front) >= len(counts) - 1
+    assert all(record["label"] == record["workers"] for record in records if record["front"])
+
+
+def test_ticks_of_a_logarithmic_axis_are_round_and_few():
+    assert log_ticks(0.9, 60) == [1, 2, 5, 10, 20, 50]
+    assert log_ticks(0.5, 20_000) == [1, 10, 100, 1000, 10_000]
 
 
 def test_time_and_cost_have_intervals_in_both_directions_that_are_cut_where_they_are_long():
@@ -187,7 +214,7 @@ def test_the_axis_holds_every_point_even_where_set_apart():
         shift, factor = dodge(counts, 5, 6)
         assert low < min(counts) * (2 - factor) - shift
         assert max(counts) * factor + shift < high
-    assert is_logarithmic([1, 32]) and not is_logarithmic([1, 14])
+    assert is_logarithmic([1, 8]) and not is_logarithmic([1, 5]) and not is_logarithmic([0, 8])
 
 
 def test_of_many_counts_the_ends_and_what_must_be_kept_are_kept():

@@ -148,7 +148,6 @@ def test_of_numbers_from_elsewhere_there_is_no_column_that_is_known_of_no_row_an
         ("Cost", "worker-min"),
         ("Speed-up", "training time"),
         ("Scaling efficiency", "training time"),
-        ("Training time", "s"),
         ("Runs", ""),
     ]
 

@@ -6,13 +6,24 @@ import shutil
 import subprocess
 from functools import cache
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 
 import synthetic
-from scalestudy.analysis.findings import analyse
+from scalestudy.analysis.findings import analyse, read_study
+from scalestudy.config.parse import load_study
 from scalestudy.report import formats, write_document
-from scalestudy.report.document import Document, Heading, Paragraph, Section, Table, drawings
+from scalestudy.report.document import (
+    Document,
+    Drawing,
+    Folded,
+    Heading,
+    Paragraph,
+    Section,
+    Table,
+    drawings,
+)
 from scalestudy.report.formats import sections
 from scalestudy.report.notes import notes
 from scalestudy.report.study_document import render_text, report_document, write_report
@@ -20,7 +31,7 @@ from scalestudy.report.write_document import html, markdown, script_json
 from scalestudy.util.errors import UserError
 from synthetic_document import document as every_block
 
-PLACES = ["time-and-cost", "speedup", "quality", "efficiency", "phases", "loss-by-epoch"]
+PLACES = ["speedup", "quality", "time-and-cost", "efficiency", "phases", "loss-by-epoch"]
 LINK = r"!\[[^\]]*\]\(([^)]+)\)"
 BEGINS = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF-"}
 
@@ -64,8 +75,8 @@ def blocks_page():
 
 
 def test_the_decision_comes_first_and_how_it_was_measured_after_all_sections(document):
-    titles = [block.title for block in document.blocks]
-    assert titles[:2] == ["Decision", "Results"]
+    titles = [block.title for block in document.blocks if isinstance(block, Section | Folded)]
+    assert titles[:3] == ["Decision", "Speed-up and quality", "Results"]
     order = ["Results", "Not settled", "Figures", "What it cost", "How this was measured", "Environment"]
     assert [title for title in titles if title in order] == order
     assert titles[-1].startswith("Runs: 1 failed")
@@ -277,7 +288,7 @@ def test_at_any_width_the_quality_is_said_and_so_is_what_was_left_out(width):
 
 def test_of_many_rows_the_brief_table_has_the_advised_one_and_the_front():
     findings = many(200)
-    lines = render_text(findings, 120).splitlines()
+    lines = [line.replace("←", " ") for line in render_text(findings, 120).splitlines()]
     shown = [(line.split()[0], int(line.split()[1])) for line in lines if line.startswith(("mirr", "horo"))]
     prices = findings.advice.decision.prices
     front = {(key.strategy, key.workers) for key, price in prices.items() if price.on_front}
@@ -285,6 +296,67 @@ def test_of_many_rows_the_brief_table_has_the_advised_one_and_the_front():
     assert (choice.strategy, choice.workers) in shown
     assert set(shown) <= front
     assert len(shown) > 5
+    # Rows that are left out in the middle or at the end leave a mark.
+    rows = [line.strip() for line in lines if line.startswith(("mirr", "horo", "…"))]
+    assert "…" in rows
+    assert all(one != other for one, other in pairwise(rows))
+
+
+def test_the_advised_row_is_marked_without_colour_too(findings):
+    advised = findings.advice.choice
+    for verbose in (False, True):
+        marked = [
+            line.split() for line in render_text(findings, 160, verbose=verbose).splitlines() if "←" in line
+        ]
+        assert {(words[0], words[words.index("←") + 1]) for words in marked} == {
+            (advised.strategy, str(advised.workers))
+        }
+
+
+def test_only_shows_rows_with_the_gaps_between_them():
+    table = Table((Heading("n"),), tuple((str(n),) for n in range(9)), chosen=7)
+    shown = table.only([0, 1, 4, 7])
+    assert (shown.rows, shown.chosen, shown.gaps) == ((("0",), ("1",), ("4",), ("7",)), 3, (2, 3, 4))
+    assert table.only(range(9)).gaps == ()
+    assert table.first(3).rows[-1] == ("7",)
+
+
+def test_a_report_begins_with_what_was_studied(tmp_path):
+    study = load_study(write_study(tmp_path))
+    runs = synthetic.seeded((1, 2), ("horovod",))
+    folder = synthetic.write(tmp_path / "results", "made", runs)
+    described = folder.updated(lambda old, points: (old.model_copy(update=WORDS), points, "text"))
+    document = report_document(read_study(described))
+    words, facts, decision = document.blocks[:3]
+    assert study.title == document.title == WORDS["title"]
+    assert study.description == words.text == WORDS["description"]
+    assert decision.title == "Decision"
+    known = dict(facts.rows)
+    assert known["Model"].endswith("485,673 parameters")
+    assert "training samples" in known["Data"] and "2026" in known["Runs"]
+    assert {"Hardware", "Software"} <= known.keys()
+    for text in (html(document), markdown(document), render_text(read_study(described), verbose=True)):
+        assert all(word in text for word in (WORDS["title"], WORDS["description"], "485,673"))
+
+
+WORDS = {"title": "How many GPUs?", "description": "For the proposal of May."}
+
+
+def write_study(folder):
+    """A study file with a title and a description."""
+    file = folder / "study.toml"
+    lines = [f'{key} = "{text}"' for key, text in WORDS.items()]
+    file.write_text("\n".join(['task = "cnn"', *lines]))
+    return file
+
+
+def test_speed_up_and_quality_come_below_the_decision_and_time_against_cost_after_the_table(document):
+    sections = {block.title: block for block in document.blocks if isinstance(block, Section)}
+    first = [drawing.figure.name for drawing in sections["Speed-up and quality"].blocks]
+    assert first == ["speedup", "quality"]
+    after = sections["Results"].blocks
+    assert isinstance(after[0], Table) and isinstance(after[-1], Drawing)
+    assert after[-1].figure.name == "time-and-cost"
 
 
 def test_verbose_has_footnotes_sections_and_notes_and_brief_has_none():
@@ -314,7 +386,9 @@ def test_lines_fit_the_terminal_and_names_are_no_markup():
     for width, verbose in ((80, False), (80, True), (120, True)):
         shown = render_text(findings, width, verbose=verbose)
         assert max(len(line) for line in shown.splitlines()) <= width
-        assert "…" not in shown and "[red]" in shown
+        # Rows are left out, but no text is cut.
+        assert all(line.strip() == "…" for line in shown.splitlines() if "…" in line)
+        assert "[red]" in shown
 
 
 def test_a_study_without_results_names_what_is_open_and_why_runs_failed():

@@ -97,6 +97,10 @@ class Study(StoredSettings):
     task: str
     """What is trained: a built-in task such as "unet" or "cnn", a model of Keras ("keras:EfficientNetV2B0"),
     or the path of your own Python file."""
+    title: str = Field(default="", examples=["U-Net on nuclei: how many GPUs?"])
+    """Title of the report. By default, the name of the study."""
+    description: str = Field(default="", examples=["Which request is worth it for the proposal of May?"])
+    """A sentence or two below the title, for readers who do not know the study."""
     quality_margin: Annotated[
         QualityMargin | None, BeforeValidator(_margin), PlainSerializer(lambda margin: margin and margin.key)
     ] = Field(default=None, examples=[0.01, "2 %"])
@@ -133,9 +137,14 @@ class Study(StoredSettings):
 SWEPT = [key for key in SweepSettings.model_fields if key != "other"]
 
 
+TEXTS = ("title", "description")
+"""Keys with words for the readers of a report, which change no run."""
+
+
 def study_toml(study: Study) -> str:
     """Write a study as a study file, with the keys that differ from their defaults."""
     lines = [toml_line("name", study.name), toml_line("task", _escape(study.task))]
+    lines += [toml_line(key, _escape(text)) for key in TEXTS if (text := getattr(study, key))]
     lines += [toml_line("quality_margin", study.quality_margin.key)] if study.quality_margin else []
     lines += ["", "[sweep]"]
     sweep = study.sweep.model_dump(mode="json")

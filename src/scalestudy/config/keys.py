@@ -44,7 +44,7 @@ UNSWEPT: dict[str, type[StrictModel]] = {"plan": PlanSettings}
 ALL_SECTIONS = SECTIONS | UNSWEPT
 _MODELS = ALL_SECTIONS | {"sweep": SweptValue}
 SWEEP_KEYS = tuple(SweptValue.model_fields)
-TOP_KEYS = ("task", "name", "quality_margin", *ALL_SECTIONS, "sweep")
+TOP_KEYS = ("task", "name", "title", "description", "quality_margin", *ALL_SECTIONS, "sweep")
 _SITE_KEYS = """
     partition account bill qos constraint gpus_per_node cpus_per_node exclusive memory_per_node
     tasks_per_node gpu_request time_limit requeues signal_lead modules module_purge scratch launcher

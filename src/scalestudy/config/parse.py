@@ -16,13 +16,15 @@ from scalestudy.config.catalog import (
     is_application,
     task_defaults,
 )
-from scalestudy.config.file import FEWER, MOST_POINTS, QualityMargin, Study
+from scalestudy.config.file import FEWER, MOST_POINTS, TEXTS, QualityMargin, Study
 from scalestudy.config.removed import key_instead
 from scalestudy.config.toml_text import KeyLines, read_text, toml_table
 from scalestudy.plugins.engines import DEFAULT, engine_of_imports, engine_traits, find_engines, label_of
 from scalestudy.plugins.strategies import named, of_engine, traits
 from scalestudy.util.errors import UserError
 
+MOST_CHARACTERS = 1000
+"""Largest number of characters of a title or a description."""
 _INIT = "docs/reference/study-file.md lists every key with its default."
 
 
@@ -80,6 +82,7 @@ class _Parser:
             "name": self._name(table),
             "task": brought.task,
             "quality_margin": self._margin(table),
+            **{key: self._words(table, key) for key in TEXTS if key in table},
         }
         return Study.model_validate({**top, "sweep": sweep, **sections}).placed(self.place, brought)
 
@@ -225,6 +228,13 @@ class _Parser:
             f' engine = "{first[0]}".',
             literal=True,
         )
+
+    def _words(self, table: dict[str, Any], key: str) -> str:
+        words = self._expanded(table[key], key, key)
+        if not isinstance(words, str) or not words.strip() or len(words) > MOST_CHARACTERS:
+            expected = f"a text of 1 to {MOST_CHARACTERS} characters for {key}"
+            self._wrong(expected, words, key, f'Write {key} = "What readers should know", or leave it out.')
+        return " ".join(words.split())
 
     def _margin(self, table: dict[str, Any]) -> QualityMargin | None:
         key = "quality_margin"

@@ -194,6 +194,7 @@ def _figure(
     findings: Findings, name: str, title: str, chart: Any, caption: str, group: str, choice: str
 ) -> Figure:
     panels = len(figure_data.panels(findings))
+    caption += " The ring marks the advised row." * (findings.advice.choice is not None)
     if panels > MOST_PANELS:
         caption += f" Of {panels} combinations of swept values, {MOST_PANELS} are drawn."
     wide = panels > 0
@@ -256,6 +257,8 @@ def _lines(
         layers.append(bars.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q"))
         tick = bars.mark_tick(thickness=2, size=9, orient="horizontal")
         layers += [tick.encode(y=f"{end}:Q") for end in ("low", "high")]
+    if any(record["advised"] for record in records):
+        layers.append(drawn.transform_filter("datum.advised").mark_point(size=380, strokeWidth=2.5))
     points = drawn.mark_point(filled=True, size=80).encode(shape=shape, tooltip=tips)
     layers.append(points.add_params(picked) if several else points)
     if panels:

@@ -20,6 +20,7 @@ from scalestudy.report.document import (
     Cell,
     Code,
     Document,
+    Facts,
     Folded,
     Items,
     Paragraph,
@@ -73,6 +74,10 @@ def print_blocks(blocks: Sequence[Block], console: Console) -> None:
                 for number, item in enumerate(items, start=1):
                     mark = f"{number}. " if ordered else "- "
                     console.print(wrap(mark + item, console, " " * len(mark)))
+            case Facts(rows):
+                console.print()
+                for name, text in rows:
+                    console.print(wrap(f"{name}: {text}", console, "  "))
             case Table():
                 console.print()
                 _print_table(block, console)
@@ -129,8 +134,14 @@ def _rich(table: Table, *, short: bool, below: bool) -> RichTable:
         justify: Literal["right", "left"] = "right" if heading.numeric else "left"
         laid.add_column(Text(name), justify=justify, overflow="fold")
     for index, row in enumerate(table.rows):
-        cells = (Text(_written(cell, below)) for cell in row)
-        laid.add_row(*cells, style="bold green" if index == table.chosen else "")
+        if index in table.gaps:
+            laid.add_row("…")
+        first, *others = (_written(cell, below) for cell in row)
+        chosen = index == table.chosen
+        cells = (f"{first} ←" if chosen else first, *others)
+        laid.add_row(*map(Text, cells), style="bold green" if chosen else "")
+    if len(table.rows) in table.gaps:
+        laid.add_row("…")
     return laid
 
 

@@ -69,6 +69,13 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """Short texts with their names, side by side on a page."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class Items:
     """A list."""
 
@@ -86,6 +93,7 @@ class Table:
         chosen: Index of the recommended row.
         essential: How many leading columns are shown even on a narrow terminal; 0 for all.
         sortable: Whether a page can sort and search it.
+        gaps: Indices of the rows before which others are left out.
     """
 
     headings: tuple[Heading, ...]
@@ -96,6 +104,7 @@ class Table:
     chosen: int | None = None
     essential: int = 0
     sortable: bool = False
+    gaps: tuple[int, ...] = ()
 
     @cached_property
     def remarked(self) -> set[int]:
@@ -105,10 +114,19 @@ class Table:
 
     def first(self, most: int) -> "Table":
         """The first rows, and the recommended row."""
-        rows, chosen = self.rows[:most], self.chosen
-        if chosen is not None and chosen >= most:
-            rows, chosen = (*rows, self.rows[chosen]), most
-        return replace(self, rows=rows, chosen=chosen)
+        places = [*range(min(most, len(self.rows)))]
+        if self.chosen is not None and self.chosen >= most:
+            places.append(self.chosen)
+        return self.only(places)
+
+    def only(self, places: Sequence[int]) -> "Table":
+        """The rows at these places, in ascending order, with gaps where others are left out."""
+        chosen = places.index(self.chosen) if self.chosen in places else None
+        before = [-1, *places]
+        gaps = tuple(index for index, place in enumerate(places) if place != before[index] + 1)
+        if places and places[-1] != len(self.rows) - 1:
+            gaps = (*gaps, len(places))
+        return replace(self, rows=tuple(self.rows[place] for place in places), chosen=chosen, gaps=gaps)
 
 
 @dataclass(frozen=True)
@@ -170,10 +188,10 @@ class Section:
     name: str = ""
     """Name for links; derived from the title if empty."""
     style: str = ""
-    """Style on a page: "advice", "open" or "figures"."""
+    """Style on a page: "advice", "open", "figures" or "first figures"."""
 
 
-Block = Paragraph | Items | Table | Drawing | Photos | Code | Folded | Section
+Block = Paragraph | Facts | Items | Table | Drawing | Photos | Code | Folded | Section
 
 
 @dataclass(frozen=True)

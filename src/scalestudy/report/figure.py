@@ -1,7 +1,8 @@
 """Figures as data, their style, and their image files, drawn without a browser.
 
 The colours are based on Okabe and Ito, "Color universal design" (2008), and can be distinguished with any
-colour vision. A strategy has the same colour and shape in every figure and every report.
+colour vision; all have a contrast of at least 3:1 on white and on dark (WCAG 2.2, 1.4.11). A strategy has the
+same colour and shape in every figure and every report.
 """
 
 from base64 import b64encode
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     import altair as alt
 
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6E7781", "#B8A800")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#C08000", "#1793B5", "#6E7781", "#7D8F00")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-left")
-RAMP = ("#6A5ACD", "#156DB7", "#008C8C", "#5C9E45", "#E39200", "#D55E00")
+RAMP = ("#6A5ACD", "#156DB7", "#008C8C", "#5C9E45", "#C08000", "#D55E00")
 """From violet through green to orange."""
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 

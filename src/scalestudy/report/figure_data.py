@@ -97,13 +97,14 @@ def bar(key: Key) -> str:
 
 def measured(findings: Findings, of: Callable[[Row], Estimate]) -> Records:
     """One record for each row with this value: workers, value, low, high and the tooltip's text."""
-    named = labels(findings)
+    named, choice = labels(findings), findings.advice.choice
     records = []
     for row in findings.rows:
         estimate = of(row)
         if estimate.value is None or not isfinite(estimate.value):
             continue
         fields = named.fields(row.key) | {"workers": row.workers, "runs": row.runs}
+        fields["advised"] = choice is not None and row.key == choice.key
         records.append(fields | ends(estimate))
     return records
 
@@ -148,13 +149,25 @@ def downsample(values: Sequence[int], most: int, keep: Collection[int] = ()) -> 
     return sorted(chosen)
 
 
-WIDE = 32
-"""Ratio of the largest to the smallest number of workers from which the axis is logarithmic."""
+WIDE = 5
+"""Ratio of the largest to the smallest value above which an axis is logarithmic."""
 
 
-def is_logarithmic(counts: Sequence[int]) -> bool:
-    """Whether numbers of workers span so much that small ones would crowd on a linear axis."""
-    return max(counts) / min(counts) >= WIDE
+def is_logarithmic(values: Sequence[float]) -> bool:
+    """Whether values span so much that small ones would crowd on a linear axis; not with a zero."""
+    return min(values) > 0 and max(values) / min(values) > WIDE
+
+
+MOST_TICKS = 9
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis: powers of ten, with twice and five times them if there is room."""
+    every = [digit * 10.0**ten for ten in range(-9, 10) for digit in (1, 2, 5)]
+    inside = [tick for tick in every if low < tick < high]
+    if len(inside) <= MOST_TICKS:
+        return inside
+    return [10.0**ten for ten in range(-9, 10) if low < 10.0**ten < high]
 
 
 def domain(counts: Sequence[int]) -> tuple[float, float]:
@@ -169,8 +182,9 @@ def domain(counts: Sequence[int]) -> tuple[float, float]:
 def ticks(counts: Sequence[int]) -> list[int]:
     """The numbers of workers themselves; where two would overlap, only the larger."""
     chosen: list[int] = []
+    factor = (max(counts) / min(counts)) ** (1 / 20)
     for count in sorted(set(counts), reverse=True):
-        near = 1.25 * count if is_logarithmic(counts) else count + max(counts) / 16
+        near = factor * count if is_logarithmic(counts) else count + max(counts) / 16
         if not chosen or near <= chosen[-1]:
             chosen.append(count)
     return chosen[::-1]

@@ -217,6 +217,9 @@ def _columns(findings: Findings) -> list[_Column]:
     ]
     left_out = [] if prices else [TIME, "Cost efficiency", "Cost"]
     left_out += [TIME] if "throughput" in timed_by else []
+    # A time that is the training time already is shown once.
+    times = [(row.price.seconds.value, row.training_seconds.value) for row in rows if row.price]
+    left_out += ["Training time"] if times and all(one == other for one, other in times) else []
     left_out += [] if any(_differs(row) for row in rows) else ["Useful speed-up"]
     columns = [column for column in columns if column.heading.name not in left_out]
     if rows and all(row.source for row in rows):

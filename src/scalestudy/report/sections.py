@@ -240,14 +240,11 @@ def time_figure(findings: Findings) -> Figure:
     ends = figure_data.reach(points)
     of = TIMES[models[0].series.of]
     low, high = min(ends) / 1.1, max(ends) * 1.1
-    ticks = [
-        value for ten in range(-9, 9) for digit in (1, 2, 5) if low < (value := digit * 10.0**ten) < high
-    ]
     y = alt.Y(
         "value:Q",
         title=f"{of} ({unit})",
         scale=alt.Scale(type="log", domain=[low, high], nice=False),
-        axis=alt.Axis(values=ticks, format="~g"),
+        axis=alt.Axis(values=figure_data.log_ticks(low, high), format="~g"),
     )
     colour, shape = colour_and_shape(labels.shown(points), labels.by_strategy, "")
     x = workers(sorted({point["workers"] for point in points}))

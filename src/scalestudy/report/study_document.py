@@ -4,8 +4,7 @@ In a terminal it is the decision, or everything on the page.
 """
 
 import os
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
@@ -34,6 +33,7 @@ from scalestudy.report.formats import sections, to_csv, to_json
 from scalestudy.report.loss_curves import losses
 from scalestudy.report.notes import environment_table, notes
 from scalestudy.report.results import results_table
+from scalestudy.report.studied import study_of, title_of, what_was_studied
 from scalestudy.report.time_and_cost import NAME as DECISIVE
 from scalestudy.report.time_and_cost import phases, time_and_cost
 from scalestudy.report.write_document import html, markdown
@@ -52,19 +52,20 @@ def report_document(findings: Findings, study_link: str = "..", *, drawn: bool =
     advice = findings.advice
     cost = [Paragraph(advice.cost)] if advice.cost else []
     decision: tuple[Block, ...] = (Paragraph(advice.headline), *cost, *_items(advice.sentences))
-    blocks: list[Block] = [Section("Decision", decision, style="advice")]
+    blocks: list[Block] = [*_introduction(findings), Section("Decision", decision, style="advice")]
     shown = places(figures(findings)) if drawn else []
+    if first := tuple(drawing for drawing in shown if drawing.figure.name in FIRST):
+        blocks.append(Section("Speed-up and quality", first, "scaling", "figures first"))
     if findings.rows:
-        first = [drawing for drawing in shown if drawing.figure.name == DECISIVE]
-        blocks.append(
-            Section("Results", (*first, results_table(findings), Paragraph(_small_print(findings))))
-        )
+        decisive = [drawing for drawing in shown if drawing.figure.name == DECISIVE]
+        words = Paragraph(_small_print(findings))
+        blocks.append(Section("Results", (results_table(findings), words, *decisive)))
     if unsettled := [*advice.open_questions, *reasons(findings)]:
         blocks.append(Section("Not settled", _items(unsettled), "open", "open"))
     if tables := all_metrics(findings):
         title = "All metrics, by class" if len(tables) > 1 else "All metrics"
         blocks.append(Folded(title, tuple(tables), "metrics", page_only=True))
-    others = tuple(drawing for drawing in shown if drawing.figure.name != DECISIVE)
+    others = tuple(drawing for drawing in shown if drawing.figure.name not in (*FIRST, DECISIVE))
     if others:
         blocks.append(Section("Figures", others, style="figures"))
     blocks += sections(findings)
@@ -76,7 +77,16 @@ def report_document(findings: Findings, study_link: str = "..", *, drawn: bool =
         blocks.append(Folded("Environment", (environment,)))
     if runs := every_run(findings, study_link):
         blocks.append(runs)
-    return Document(findings.name, tuple(blocks), "Scaling study", live=True)
+    return Document(title_of(findings), tuple(blocks), "Scaling study", live=True)
+
+
+def _introduction(findings: Findings) -> Iterator[Block]:
+    """What was studied, for readers who do not know the study."""
+    study = study_of(findings)
+    if study and study.description:
+        yield Paragraph(study.description)
+    if facts := what_was_studied(findings):
+        yield facts
 
 
 def _items(lines: Collection[str]) -> tuple[Items, ...]:
@@ -96,10 +106,12 @@ def _small_print(findings: Findings) -> str:
     return f"{text} The advised row is marked." if findings.advice.choice else text
 
 
+FIRST = ("speedup", "quality")
+"""Names of the figures below the decision."""
 MAKERS: tuple[Callable[[Findings], list[Figure]], ...] = (
-    time_and_cost,
     speedup,
     quality,
+    time_and_cost,
     efficiency,
     phases,
     losses,
@@ -174,7 +186,7 @@ def render_text(
     """
     console, stream = console_of(width or get_terminal_size((120, 40)).columns, colour)
     if verbose:
-        console.print(Text(findings.name, style="bold"))
+        console.print(Text(title_of(findings), style="bold"))
         print_blocks(report_document(findings, drawn=False).blocks, console)
     else:
         for part in _brief(findings, console):
@@ -197,7 +209,7 @@ def _brief(findings: Findings, console: Console) -> list[Text | Table]:
     questions = [*([] if findings.rows else reasons(findings)), *advice.open_questions]
     left = len(questions) - MOST_QUESTIONS
     return [
-        Text(findings.name, style="bold"),
+        Text(title_of(findings), style="bold"),
         *_brief_readings(findings, text),
         *(_brief_table(findings, console) if findings.rows else []),
         Text(""),
@@ -229,9 +241,7 @@ def _brief_table(findings: Findings, console: Console) -> list[Text | Table]:
     ranked = sorted(range(len(rows)), key=rank)
     for most in range(min(MOST_ROWS, len(rows)), 0, -1):
         places = sorted(ranked[:most])
-        chosen = places.index(table.chosen) if table.chosen is not None else None
-        shown = replace(table, rows=tuple(table.rows[place] for place in places), chosen=chosen)
-        laid, dropped = laid_table(shown, console, brief=True)
+        laid, dropped = laid_table(table.only(places), console, brief=True)
         if len(console.render_lines(laid, pad=False)) <= MOST_LINES:
             break
     left = len(rows) - len(places)

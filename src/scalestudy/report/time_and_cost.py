@@ -1,12 +1,17 @@
 """Figures of time: time to train against cost, with the Pareto front, and where the time goes."""
 
 from collections.abc import Iterable
+from math import log
+from typing import TYPE_CHECKING
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.figure import COLOURS, HEIGHT, WIDTH, Figure, colour_and_shape, data, figure, tooltip
-from scalestudy.report.figure_data import Records, bar, ends, labels, rounded
+from scalestudy.report.figure_data import Records, bar, ends, is_logarithmic, labels, log_ticks, rounded
 from scalestudy.report.number_format import cost_unit, time_unit
+
+if TYPE_CHECKING:
+    import altair as alt
 
 NAME = "time-and-cost"
 FADED = 0.35
@@ -27,16 +32,17 @@ def time_and_cost(findings: Findings) -> list[Figure]:
     named, bill = labels(findings), findings.advice.decision.bill
     title = "Strategy" if named.by_strategy else ", ".join(findings.rows[0].key.swept)
     colour, shape = colour_and_shape(named.shown(records), named.by_strategy, title)
-    scale = alt.Scale(zero=False, padding=24)
+    cut = _cut(records)
+    scales = {field: _scale(records, field) for field in ("cost", "time")}
 
     def cost(field: str) -> alt.X:
-        title = f"Cost of one training ({bill}-{billed})"
-        return alt.X(f"{field}:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8))
+        scale, axis = scales["cost"]
+        return alt.X(f"{field}:Q", title=f"Cost of one training ({bill}-{billed})", scale=scale, axis=axis)
 
     def time(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title=f"Time to train ({unit})", scale=scale)
+        scale, axis = scales["time"]
+        return alt.Y(f"{field}:Q", title=f"Time to train ({unit})", scale=scale, axis=axis)
 
-    cut = _cut(records)
     base = alt.Chart(data(records)).encode(cost("cost"), time("time"))
     swept = {"variant": "Swept"} if len(named.variants) > 1 else {}
     efficiency = {"efficiency": "Cost efficiency|~g"} if findings.advice.decision.reference else {}
@@ -63,18 +69,24 @@ def time_and_cost(findings: Findings) -> list[Figure]:
         for field, axis, end in (("cost", cost, "x2"), ("time", time, "y2"))
         if any(f"{field}_low" in record for record in records)
     ]
-    names = (
-        base.transform_filter("datum.label")
-        .mark_text(align="left", baseline="bottom", dx=11, dy=-8)
-        .encode(text="label:N")
-    )
+    above = base.transform_filter("datum.label && !datum.below")
+    names = [above.mark_text(align="left", baseline="bottom", dx=11, dy=-8)]
+    if any(record["below"] for record in records):
+        below = base.transform_filter("datum.label && datum.below")
+        names.append(below.mark_text(align="right", baseline="top", dx=-11, dy=8))
     # Ordered along the front, not by row.
     has_front = sum(record["front"] for record in records) > 1
     advised = any(record["advised"] for record in records)
-    layers = [*[front.encode(order="cost:Q")] * has_front, *bars, *[ring] * advised, points, names]
+    layers = [
+        *[front.encode(order="cost:Q")] * has_front,
+        *bars,
+        *[ring] * advised,
+        points,
+        *(text.encode(text="label:N") for text in names),
+    ]
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
     caption = (
-        "One point for each row, labelled with its workers where there is room."
+        "One point for each row, labelled with its workers where there is room, on the front always."
         + " The dashed line is the Pareto front: no row of sound quality is both faster and cheaper."
         * has_front
         + " The ring marks the advised row." * advised
@@ -123,35 +135,81 @@ def _cut(records: Records) -> str:
     for field in ("time", "cost"):
         values = [record[field] for record in records]
         room = (max(values) - min(values)) / 2 or max(values)
+        least, most = max(0.0, min(values) - room), max(values) + room
+        if is_logarithmic(values):
+            least, most = min(values) / BEYOND, max(values) * BEYOND
         for record in records:
             if f"{field}_low" in record:
                 low, high = record[f"{field}_low"], record[f"{field}_high"]
-                record[f"{field}_low"] = max(low, min(values) - room, 0.0)
-                record[f"{field}_high"] = min(high, max(values) + room)
+                record[f"{field}_low"] = max(low, least)
+                record[f"{field}_high"] = min(high, most)
                 if (low, high) != (record[f"{field}_low"], record[f"{field}_high"]):
                     cut = ", cut where they are long"
     return cut
 
 
+BEYOND = 1.5
+"""Factor by which intervals may exceed the values on a logarithmic axis."""
+
+
+def _scale(records: Records, field: str) -> "tuple[alt.Scale, alt.Axis]":
+    """Scale and axis of time or cost: logarithmic if it spans much."""
+    import altair as alt
+
+    if not is_logarithmic([record[field] for record in records]):
+        return alt.Scale(zero=False, padding=24), alt.Axis(tickCount=8)
+    fields = (field, f"{field}_low", f"{field}_high")
+    shown = [record[name] for record in records for name in fields if name in record]
+    low, high = min(shown) / 1.25, max(shown) * 1.25
+    return (
+        alt.Scale(type="log", domain=[low, high], nice=False),
+        alt.Axis(values=log_ticks(low, high), format="~g"),
+    )
+
+
 def _label(records: Records) -> None:
-    """Label points by their workers: the recommended row and the front first, without overlapping labels."""
+    """Label points by their workers: the advised row and the front always, others if no label is near.
+
+    Of two neighbours on the front, the label of one is below its point.
+    """
     if not records:
         return
-    spans = {
-        axis: max(values) - min(values) or 1.0
-        for axis in ("cost", "time")
-        if (values := [record[axis] for record in records])
-    }
-    named: Records = []
-    for record in sorted(records, key=lambda record: (not record["advised"], not record["front"])):
-        crowd = len(records) > MOST_NAMED and not record["advised"] and not record["front"]
-        near = crowd or any(
-            abs(record["cost"] - other["cost"]) < ROOM[0] * spans["cost"]
-            and abs(record["time"] - other["time"]) < ROOM[1] * spans["time"]
+    places = {axis: _places([record[axis] for record in records]) for axis in ("cost", "time")}
+    named: list[int] = []
+
+    def near(index: int, below: bool) -> bool:
+        """Whether a label on this side of the point would lie on one that is there."""
+        return any(
+            records[other]["below"] == below
+            and all(
+                abs(places[axis][index] - places[axis][other]) < room
+                for axis, room in zip(("cost", "time"), ROOM, strict=True)
+            )
             for other in named
         )
-        record["label"] = "" if near else record["workers"]
-        named += [] if near else [record]
+
+    for record in records:
+        record["label"], record["below"] = "", False
+    crowded = len(records) > MOST_NAMED
+    order = range(len(records))
+    for index in sorted(
+        order, key=lambda index: (not records[index]["advised"], not records[index]["front"])
+    ):
+        record = records[index]
+        always = record["advised"] or record["front"]
+        if not always and (crowded or near(index, below=False)):
+            continue
+        record["label"] = record["workers"]
+        record["below"] = bool(near(index, below=False) and not near(index, below=True))
+        named.append(index)
+
+
+def _places(values: list[float]) -> list[float]:
+    """Where values lie on their axis, from 0 to 1."""
+    if is_logarithmic(values):
+        values = [log(value) for value in values]
+    span = max(values) - min(values) or 1.0
+    return [(value - min(values)) / span for value in values]
 
 
 MOST_ROWS = 30

@@ -100,7 +100,7 @@ TPU = Traits(
     library=LIBTPU,
     join=f"{PACKAGE}.tpu:join",
     summed_by="TensorFlow: the TPU's own links",
-    mark=("#AACC77", "arrow"),
+    mark=("#6B8F2E", "arrow"),
 )
 MULTIWORKER = Traits(
     "multiworker",
@@ -129,7 +129,7 @@ PARAMETER_SERVER = Traits(
     join=f"{PACKAGE}.parameter_server:join",
     aliases=("clustercoordinator",),
     summed_by="nothing: a server applies them one by one",
-    mark=("#331199", HEXAGON),
+    mark=("#5B5BD6", HEXAGON),
 )
 HOROVOD = Traits(
     "horovod",
@@ -151,7 +151,7 @@ VIRTUAL = Traits(
     NAME,
     timed=False,
     join=f"{PACKAGE}.replicas:join_virtual",
-    mark=("#E69F00", "cross"),
+    mark=("#C08000", "cross"),
 )
 
 TCP = "See that the run's ports are open between these hosts, and that no proxy is set."

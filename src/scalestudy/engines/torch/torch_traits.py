@@ -31,7 +31,7 @@ DDP = Traits(
     compressions=("fp16", "bf16"),
     join=f"{GROUP}:join_ddp",
     aliases=("torch", "torchrun", "distributeddataparallel", "ddpspawn", "dataparallel"),
-    mark=("#33DDFF", "triangle-right"),
+    mark=("#1793B5", "triangle-right"),
     xla=False,
     summed_by="torch.distributed: Gloo or NCCL",
 )
@@ -42,7 +42,7 @@ TORCH_SINGLE = Traits(
     most_workers=1,
     plain=True,
     join=f"{GROUP}:join_single",
-    mark=("#552200", STAR),
+    mark=("#9A6324", STAR),
     xla=False,
 )
 TORCH_VIRTUAL = Traits(
@@ -51,7 +51,7 @@ TORCH_VIRTUAL = Traits(
     NAME,
     timed=False,
     join=f"{GROUP}:join_virtual",
-    mark=("#442255", X),
+    mark=("#8E4FB0", X),
     xla=False,
 )
 

@@ -12,7 +12,7 @@ function whole(spec) {
   return made;
 }
 
-function fitted(spec, width) {
+function fitted(spec, width, first) {
   const made = whole(spec);
   if (made.facet) {
     // Panels stand side by side where each has room to be read, evenly over the lines.
@@ -24,6 +24,7 @@ function fitted(spec, width) {
   }
   made.width = "container";
   made.autosize = { type: "fit-x", contains: "padding" };
+  if (first) made.height = Math.min(made.height, 250);
   const names = made.encoding?.y?.axis;
   if (width < NARROW && names?.labelLimit) names.labelLimit = width / 3;
   if (width < NARROW && made.layer) {
@@ -52,7 +53,7 @@ async function draw(box) {
   const name = box.dataset.chart;
   if (!width) return;
   try {
-    const view = await window.vegaEmbed(box, fitted(figures[name].spec, width), {
+    const view = await window.vegaEmbed(box, fitted(figures[name].spec, width, box.closest(".first") !== null), {
       mode: "vega-lite",
       renderer: "svg",
       actions: false,

@@ -44,3 +44,10 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
   sortable(table);
   searchable(table);
 }
+
+// The advised row is in view where the table scrolls in its box.
+for (const row of document.querySelectorAll(".long tr.chosen")) {
+  const box = row.closest(".box");
+  const hidden = row.offsetTop + row.offsetHeight - box.clientHeight;
+  if (hidden > 0) box.scrollTop = hidden + box.clientHeight / 2;
+}
