@@ -20,7 +20,7 @@ from scalestudy.report.document import (
     Cell,
     Code,
     Document,
-    Facts,
+    FactList,
     Folded,
     Items,
     Paragraph,
@@ -74,7 +74,7 @@ def print_blocks(blocks: Sequence[Block], console: Console) -> None:
                 for number, item in enumerate(items, start=1):
                     mark = f"{number}. " if ordered else "- "
                     console.print(wrap(mark + item, console, " " * len(mark)))
-            case Facts(rows):
+            case FactList(rows):
                 console.print()
                 for name, text in rows:
                     console.print(wrap(f"{name}: {text}", console, "  "))

@@ -69,7 +69,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Facts:
+class FactList:
     """Short texts with their names, side by side on a page."""
 
     rows: tuple[tuple[str, str], ...]
@@ -191,7 +191,7 @@ class Section:
     """Style on a page: "advice", "open", "figures" or "first figures"."""
 
 
-Block = Paragraph | Facts | Items | Table | Drawing | Photos | Code | Folded | Section
+Block = Paragraph | FactList | Items | Table | Drawing | Photos | Code | Folded | Section
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Run
 from scalestudy.config.file import Study
 from scalestudy.plugins.engines import package_labels
-from scalestudy.report.document import Facts
+from scalestudy.report.document import FactList
 from scalestudy.store.study_folder import StudyFolder
 
 MOST_NAMES = 3
@@ -27,8 +27,8 @@ def title_of(findings: Findings) -> str:
     return study.title if study and study.title else findings.name
 
 
-def what_was_studied(findings: Findings) -> Facts | None:
-    """Facts on the study; those that are unknown are left out, and None if all are."""
+def what_was_studied(findings: Findings) -> FactList | None:
+    """FactList on the study; those that are unknown are left out, and None if all are."""
     study = study_of(findings)
     runs = findings.runs
     rows = (
@@ -39,7 +39,7 @@ def what_was_studied(findings: Findings) -> Facts | None:
         ("Runs", _dates(runs)),
     )
     known = tuple((name, text) for name, text in rows if text)
-    return Facts(known) if known else None
+    return FactList(known) if known else None
 
 
 def _model(study: Study | None, runs: Sequence[Run]) -> str:

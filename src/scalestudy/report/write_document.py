@@ -17,7 +17,7 @@ from scalestudy.report.document import (
     Code,
     Document,
     Drawing,
-    Facts,
+    FactList,
     Folded,
     Items,
     Paragraph,
@@ -179,7 +179,7 @@ def _block(block: Block, pictures: Mapping[str, str], level: int) -> list[str]:
         case Items(items, ordered):
             marks = (f"{number}." if ordered else "-" for number in range(1, len(items) + 1))
             return [f"{mark} {escaped(item)}" for mark, item in zip(marks, items, strict=True)]
-        case Facts(rows):
+        case FactList(rows):
             return [f"- **{escaped(name)}:** {escaped(text)}" for name, text in rows]
         case Code(text, language):
             fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
