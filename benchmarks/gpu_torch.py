@@ -144,11 +144,10 @@ def main(errand: dict[str, Any]) -> None:
             ratio = statistics.median(one / base for one, base in zip(found, rates["plain"], strict=True))
             row(label, f"{statistics.median(found):.1f} samples/s, {ratio:.2f} x plain")
         row("MFU of ours", model_utilisation(ours, statistics.median(rates["ours"]), errand["precision"]))
-        for what_waits, call in {
-            "a step": ours,
-            "an evaluation of 4 batches": ours.evaluate,
-            "batch-norm statistics of 4 batches": ours.statistics,
-        }.items():
+        calls: dict[str, Callable[[], Any]] = {"a step": ours, "an evaluation of 4 batches": ours.evaluate}
+        if ours.trainer.momentum is not None:
+            calls["batch-norm statistics of 4 batches"] = ours.statistics
+        for what_waits, call in calls.items():
             call()
             row(f"waits for the device in {what_waits} of ours", waits(call) if gpu else "only on GPUs")
         row("time of ours by kernel" if gpu else "time of ours by operator", "; ".join(shares(ours, gpu)))

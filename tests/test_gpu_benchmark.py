@@ -58,7 +58,6 @@ def test_pytorch_is_measured_row_by_row_with_nothing_but_pytorch_numpy_and_this_
         "MFU of ours",
         "waits for the device in a step of ours",
         "waits for the device in an evaluation of 4 batches of ours",
-        "waits for the device in batch-norm statistics of 4 batches of ours",
         "time of ours by operator",
         "any algorithms",
         "deterministic algorithms",
