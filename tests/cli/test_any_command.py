@@ -12,6 +12,7 @@ import typer
 
 import scalestudy.cli
 from paths import SOURCE
+from scalestudy.cli.printing import out
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -132,3 +133,9 @@ def test_a_full_disk_behind_a_stream_is_no_bug(line: str, code: int, tmp_path: P
 def test_a_reader_that_leaves_early_ends_a_command_without_a_word(folder_of_runs: Path) -> None:
     done = run_line(f"$PROGRAM report {folder_of_runs} | true; exit ${{PIPESTATUS[0]}}", folder_of_runs)
     assert done.returncode in (0, 1) and done.stderr == ""
+
+
+def test_piped_output_is_as_wide_as_columns_says(monkeypatch):
+    for columns, width in (("72", 72), ("", 160)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert out().width == width

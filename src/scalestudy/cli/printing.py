@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from scalestudy.util.errors import ScalestudyError, UserError
@@ -18,8 +19,9 @@ def out() -> "Console":
     """Console of standard output. Long lines are not wrapped, so that paths can be copied."""
     from scalestudy.report.as_terminal import PlainConsole
 
-    # A file or a pipe has no width.
-    return PlainConsole(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 160)
+    # A file or a pipe has no width, unless COLUMNS states one.
+    width = None if sys.stdout.isatty() else get_terminal_size((160, 40)).columns
+    return PlainConsole(highlight=False, soft_wrap=True, width=width)
 
 
 def err() -> "Console":
