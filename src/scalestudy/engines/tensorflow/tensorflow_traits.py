@@ -80,6 +80,7 @@ MIRRORED = Traits(
     devices="per-worker",
     join=f"{PACKAGE}.distribute:join_mirrored",
     summed_by="TensorFlow: rings in memory, or NCCL",
+    join_line="strategy = MirroredStrategy(), and the model under strategy.scope()",
     mark=("#009E73", "square"),
 )
 CENTRAL_STORAGE = Traits(
@@ -112,6 +113,8 @@ MULTIWORKER = Traits(
     join=f"{PACKAGE}.distribute:join_multiworker",
     aliases=("mwms", "multiworkermirrored", "collectiveallreduce"),
     summed_by="TensorFlow: rings by gRPC, or NCCL",
+    share_line="options.experimental_distribute.auto_shard_policy = AutoShardPolicy.DATA",
+    join_line="strategy = MultiWorkerMirroredStrategy(), and the model under strategy.scope()",
     mark=("#CC79A7", "triangle-up"),
 )
 HEXAGON = "M0,-1L0.87,-0.5L0.87,0.5L0,1L-0.87,0.5L-0.87,-0.5Z"
@@ -143,6 +146,8 @@ HOROVOD = Traits(
     join=f"{PACKAGE}.horovod:join",
     aliases=("hvd", "horovodrunner", "horovodrun", "horovodestimator"),
     summed_by="Horovod: Gloo, NCCL or MPI",
+    share_line="dataset.shard(hvd.size(), hvd.rank()) before shuffle and batch, or x[hvd.rank()::hvd.size()]",
+    join_line="hvd.init() and hvd.DistributedOptimizer(optimizer)",
     mark=("#D55E00", "triangle-down"),
 )
 VIRTUAL = Traits(

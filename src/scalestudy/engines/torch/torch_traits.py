@@ -31,6 +31,8 @@ DDP = Traits(
     compressions=("fp16", "bf16"),
     join=f"{GROUP}:join_ddp",
     aliases=("torch", "torchrun", "distributeddataparallel", "ddpspawn", "dataparallel"),
+    share_line="DataLoader(train, sampler=DistributedSampler(train))",
+    join_line="dist.init_process_group() and model = DistributedDataParallel(model)",
     mark=("#1793B5", "triangle-right"),
     xla=False,
     summed_by="torch.distributed: Gloo or NCCL",

@@ -35,7 +35,6 @@ from scalestudy.config.task_sources import digests, source_files
 from scalestudy.features.scripts.join import ARGUMENTS as GIVEN
 from scalestudy.features.scripts.join import FOLDER, OUT, SOURCE, WEAK, Start, main_file
 from scalestudy.features.scripts.shared_work import (
-    JOIN,
     Share,
     find_grown,
     find_other_set,
@@ -424,7 +423,7 @@ class Recording:
             raise RunError(
                 "equal parameters on all workers at the end of the script",
                 f"{len(digests)} different sets on {len(left)} workers",
-                f"Each worker trained its own model. Write {JOIN.get(self._point.strategy, JOIN['ddp'])}.",
+                f"Each worker trained its own model. Write {self._point.traits.join_line}.",
             )
         steady = records[1:]
         seconds = sum(record.train_seconds for record in steady)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from scalestudy.plugins.strategies import traits
 from scalestudy.util.errors import RunError
 
 SAME_LOSS = 1e-7
@@ -14,19 +15,6 @@ SAME_LOSS = 1e-7
 NEAR = 0.1
 """Relative difference within which epochs grow in proportion to the workers, for dropped remainders."""
 GUIDE = "docs/guides/script.md"
-SHARE = {
-    "ddp": "DataLoader(train, sampler=DistributedSampler(train))",
-    "horovod": "dataset.shard(hvd.size(), hvd.rank()) before shuffle and batch, or x[hvd.rank()::hvd.size()]",
-    "multiworker": "options.experimental_distribute.auto_shard_policy = AutoShardPolicy.DATA",
-}
-"""Lines that give each worker its share of the samples, by strategy."""
-JOIN = {
-    "ddp": "dist.init_process_group() and model = DistributedDataParallel(model)",
-    "horovod": "hvd.init() and hvd.DistributedOptimizer(optimizer)",
-    "multiworker": "strategy = MultiWorkerMirroredStrategy(), and the model under strategy.scope()",
-    "mirrored": "strategy = MirroredStrategy(), and the model under strategy.scope()",
-}
-"""Lines that combine the gradients of the workers, by strategy."""
 
 
 class Share(NamedTuple):
@@ -64,14 +52,14 @@ def refuse_apart(strategy: str, workers: int, shares: Sequence[Share]) -> None:
         group = f"a group of {share.joined}"
         if share.joined == 1:
             group = "each trains on its own"
-        line = JOIN.get(strategy, JOIN["ddp"])
+        line = traits(strategy).join_line
         raise RunError(
             f"{workers} workers that combine their gradients",
             f"{group}: {_describe(shares)}",
             f"Write {line}; otherwise this is no scaling. See {GUIDE}.",
         )
     if len(shares) > 1 and _is_same_work(shares):
-        line = SHARE.get(strategy, SHARE["ddp"])
+        line = traits(strategy).share_line
         raise RunError(
             "each worker to train on other samples",
             f"the same mean loss on all {len(shares)} ({shares[0].loss:.7g}) after {_describe(shares)}",
@@ -122,6 +110,6 @@ def grown_error(strategy: str, workers: int, samples: int, other: int, other_sam
     return RunError(
         f"about {other_samples:,} samples an epoch, as with {other} worker{'s' * (other > 1)}",
         f"{samples:,} with {workers}: each worker reads everything",
-        f"Write {SHARE.get(strategy, SHARE['ddp'])}; otherwise this is no scaling. If an epoch is meant to "
+        f"Write {traits(strategy).share_line}; otherwise this is no scaling. If an epoch is meant to "
         "grow with the workers, say so by --weak-scaling.",
     )
