@@ -21,6 +21,7 @@ TIMES = (
     "speedup_training",
     "efficiency_training",
     "wall_seconds",
+    "planned_seconds",
     "speedup_wall",
     "useful",
 )

@@ -168,7 +168,7 @@ def test_what_learns_nothing_has_no_quality_where_a_model_does_not_tell_its_outp
         ("Torch not compiled with CUDA enabled", ".cuda()"),
         ("Input type (double) and bias type (float) should be the same", ".double()"),
         ("This backward function was compiled with non-empty donated buffers", "torch.compile"),
-        ("CUDA out of memory. Tried to allocate 2.00 GiB", "python"),
+        ("CUDA out of memory. Tried to allocate 2.00 GiB", "mixed_bfloat16"),
         ("no such file", "python"),
     ],
 )
