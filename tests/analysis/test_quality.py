@@ -50,11 +50,11 @@ def test_a_study_to_which_seeds_were_added_has_had_a_look_before():
         """Lower end of a verdict on five seeds, of which the last two were started by another plan."""
         runs = [
             synthetic.changed(
-                synthetic.run("horovod", workers, seed, quality=0.95 + 0.001 * (seed * workers % 3)),
+                synthetic.run("horovod", workers, seed, quality=0.95 + 0.001 * step),
                 blocks=planned if seed < 3 else 5,
             )
-            for workers in (1, 4)
-            for seed in range(5)
+            for workers, steps in ((1, (0, 1, 2, 0, 1)), (4, (1, 0, 2, 2, 0)))
+            for seed, step in enumerate(steps)
         ]
         measures = measure(group_runs(runs))
         assert measures.looks == tuple(sorted({planned, 5}))

@@ -229,9 +229,10 @@ def _note_strategy(script: Script, on_note: OnNote) -> None:
         return
     doubt = find_strategy(Path(script.file)).doubt
     on_note(f"Strategy of {Path(script.file).name}: {name}{f' ({doubt})' if doubt else ''}")
-    largest = script.point.workers
-    if name == "mirrored" and largest > 1 and script.point.launch.device == "cpu":
-        on_note("On CPUs, each worker of mirrored is a logical CPU device of one process.")
+    point = script.point
+    many_devices = point.traits.one_process and not point.traits.one_device
+    if many_devices and point.workers > 1 and point.launch.device == "cpu":
+        on_note(f"On CPUs, each worker of {name} is a logical CPU device of one process.")
 
 
 def run_rank(
