@@ -196,7 +196,16 @@ def test_policy_and_report_choose_the_same_row(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in simulation.CONDITIONS if name != "plain"])
+def test_where_seeds_spread_as_far_as_the_margin_what_is_not_right_is_provisional():
+    found = simulation.simulate(12, simulation.CONDITIONS["spread = margin"])
+    assert all(outcome.provisional or outcome.truth.is_right(outcome.choice) for outcome in found)
+    assert sum(o.choice is not None and o.truth.loss[o.choice.workers] >= 1.25 * MARGIN for o in found) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [name for name in simulation.CONDITIONS if name not in ("plain", "spread = margin")]
+)
 def test_disturbed_studies_choose_no_worse_row(name):
     found = simulation.simulate(12, simulation.CONDITIONS[name])
     assert sum(o.choice is not None and o.truth.loss[o.choice.workers] >= 1.25 * MARGIN for o in found) <= 1

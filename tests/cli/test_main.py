@@ -46,7 +46,7 @@ def test_the_version_is_printed(call) -> None:
         (["nonsense"], "nonsense", "--help"),
         (["run", "a.toml", "--nonsense"], "--nonsense", "--help"),
         (["run"], "study.toml", "Write"),
-        (["status"], "studies/*/study.json", "Name a study file"),
+        (["status"], "no study in this folder", "Name a study file"),
         (["model", "predikt"], "predikt", "predict"),
         (["run", "--out"], "--out", "--help"),
         (["check", "-n", "x"], "-n", "--help"),

@@ -104,6 +104,7 @@ def test_masks_are_written_and_damaged_images_are_named(model, images, tmp_path)
 
 
 @pytest.mark.slow
+@pytest.mark.new_python
 def test_without_a_framework_it_says_where_to_run(model, images, tmp_path):
     hidden = tmp_path / "hidden"
     hidden.mkdir()
