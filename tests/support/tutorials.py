@@ -142,6 +142,9 @@ def _passages(shown: tuple[str, ...]) -> Iterator[list[str]]:
 
 
 def _plain(line: str) -> str:
-    """The line without numbers, intervals, and the spaces and rules that align columns."""
+    """The line without numbers, intervals, alignment, and the mark of the advised row.
+
+    Which row is advised depends on the machine.
+    """
     text = _INTERVAL.sub("", _NUMBER.sub("N", _TIME.sub("N s", _UNIT.sub(r"\1", line))))
-    return " ".join(re.sub(r"[─━]+", "─", text).split())
+    return " ".join(re.sub(r"[─━]+", "─", text.replace("←", "")).split())
