@@ -289,7 +289,7 @@ def test_every_rule_is_tried_and_explained() -> None:
 
 
 WORDS_ALONE = {
-    "name", "study", "why", "swept", "also", "terms.oversubscribed", "quality_margin",
+    "name", "title", "description", "study", "why", "swept", "also", "terms.oversubscribed", "quality_margin",
     "data.validation", "data.images", "data.masks", "data.colours", "data.group_pattern", "data.file_column",
     "data.label_column", "data.fit", "train.batch", "train.loss", "train.metrics", "train.class_weights",
     "train.optimizer", "train.learning_rate_scaling", "train.schedule", "train.precision", "train.batch_norm",

@@ -17,7 +17,7 @@ def main(folder: str) -> int:
 
         return task.model() or 0
 
-    def work(path: Path) -> int:
+    def work(path: Path, _: object) -> int:
         return supervise(RunFolder(path), 1, train)
 
     worker._work = work
