@@ -290,7 +290,8 @@ def test_every_rule_is_tried_and_explained() -> None:
 
 WORDS_ALONE = {
     "name", "title", "description", "study", "why", "swept", "also", "terms.oversubscribed", "quality_margin",
-    "data.validation", "data.images", "data.masks", "data.colours", "data.group_pattern", "data.label_pattern", "data.file_column",
+    "data.validation", "data.images", "data.masks", "data.colours", "data.group_pattern",
+    "data.label_pattern", "data.file_column",
     "data.label_column", "data.fit", "train.batch", "train.loss", "train.metrics", "train.class_weights",
     "train.optimizer", "train.learning_rate_scaling", "train.schedule", "train.precision", "train.batch_norm",
     "train.augment", "train.input_scaling", "train.keep_best", "launch.device", "launch.communication",
