@@ -113,7 +113,7 @@ def test_a_device_without_enough_memory_names_what_was_used_and_settings_that_ne
         monkeypatch.setattr(name, stand_in)
     folder = Mock(path=tmp_path, point=Mock(return_value=point))
     with pytest.raises(RunError) as caught:
-        worker._train(folder, Mock(), PhaseClock())
+        worker.train_rank(folder, Mock(), PhaseClock())
     assert caught.value.received.endswith("136.74 GiB memory in use")
     assert "139.81 GiB" in caught.value.received
     assert caught.value.action.startswith(first)

@@ -53,6 +53,8 @@ class Traits:
             several on one node, and across nodes.
         join: "module:function" that joins the other workers; "" if other strategies do the work.
         aliases: Names that other tools have for it, in lower-case letters alone; see `named`.
+        script_classes: Classes that a script names to use it.
+        starts_scripts: Whether `launch` can start a script that uses it.
         share_line: What a script writes to give each worker its share of the samples; "" if none does.
         join_line: What it writes to combine the gradients of the workers.
         mark: Colour ("#RRGGBB") and shape (as named in Vega-Lite) of its points in figures.
@@ -77,6 +79,8 @@ class Traits:
     stands_for: tuple[str, str, str] | None = None
     join: str = ""
     aliases: tuple[str, ...] = ()
+    script_classes: tuple[str, ...] = ()
+    starts_scripts: bool = False
     share_line: str = ""
     join_line: str = ""
     mark: tuple[str, str] | None = None

@@ -61,6 +61,7 @@ SINGLE = Traits(
     plain=True,
     join=f"{PACKAGE}.replicas:join_single",
     aliases=("onedevice",),
+    starts_scripts=True,
     mark=("#6E7781", "diamond"),
 )
 NATIVE = Traits(
@@ -79,6 +80,8 @@ MIRRORED = Traits(
     NAME,
     devices="per-worker",
     join=f"{PACKAGE}.distribute:join_mirrored",
+    script_classes=("MirroredStrategy",),
+    starts_scripts=True,
     summed_by="TensorFlow: rings in memory, or NCCL",
     join_line="strategy = MirroredStrategy(), and the model under strategy.scope()",
     mark=("#009E73", "square"),
@@ -90,6 +93,7 @@ CENTRAL_STORAGE = Traits(
     devices="per-worker",
     xla=False,
     join=f"{PACKAGE}.central_storage:join",
+    script_classes=("CentralStorageStrategy",),
     summed_by="TensorFlow: copies to the CPU",
     mark=("#9900FF", "triangle-left"),
 )
@@ -100,6 +104,7 @@ TPU = Traits(
     devices="per-worker",
     library=LIBTPU,
     join=f"{PACKAGE}.tpu:join",
+    script_classes=("TPUStrategy",),
     summed_by="TensorFlow: the TPU's own links",
     mark=("#6B8F2E", "arrow"),
 )
@@ -112,6 +117,8 @@ MULTIWORKER = Traits(
     rendezvous=BY_TF_CONFIG,
     join=f"{PACKAGE}.distribute:join_multiworker",
     aliases=("mwms", "multiworkermirrored", "collectiveallreduce"),
+    script_classes=("MultiWorkerMirroredStrategy", "CollectiveAllReduceStrategy"),
+    starts_scripts=True,
     summed_by="TensorFlow: rings by gRPC, or NCCL",
     share_line="options.experimental_distribute.auto_shard_policy = AutoShardPolicy.DATA",
     join_line="strategy = MultiWorkerMirroredStrategy(), and the model under strategy.scope()",
@@ -131,6 +138,7 @@ PARAMETER_SERVER = Traits(
     rendezvous=BY_SERVERS,
     join=f"{PACKAGE}.parameter_server:join",
     aliases=("clustercoordinator",),
+    script_classes=("ParameterServerStrategy",),
     summed_by="nothing: a server applies them one by one",
     mark=("#5B5BD6", HEXAGON),
 )
@@ -145,6 +153,7 @@ HOROVOD = Traits(
     compressions=("fp16",),
     join=f"{PACKAGE}.horovod:join",
     aliases=("hvd", "horovodrunner", "horovodrun", "horovodestimator"),
+    starts_scripts=True,
     summed_by="Horovod: Gloo, NCCL or MPI",
     share_line="dataset.shard(hvd.size(), hvd.rank()) before shuffle and batch, or x[hvd.rank()::hvd.size()]",
     join_line="hvd.init() and hvd.DistributedOptimizer(optimizer)",

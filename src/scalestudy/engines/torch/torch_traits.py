@@ -31,6 +31,7 @@ DDP = Traits(
     compressions=("fp16", "bf16"),
     join=f"{GROUP}:join_ddp",
     aliases=("torch", "torchrun", "distributeddataparallel", "ddpspawn", "dataparallel"),
+    starts_scripts=True,
     share_line="DataLoader(train, sampler=DistributedSampler(train))",
     join_line="dist.init_process_group() and model = DistributedDataParallel(model)",
     mark=("#1793B5", "triangle-right"),

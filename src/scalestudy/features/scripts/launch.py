@@ -34,10 +34,10 @@ from scalestudy.features.scripts.join import (
 )
 from scalestudy.features.scripts.measured_study import folder_path, measured_point, script_text
 from scalestudy.features.scripts.script_strategy import (
-    STRATEGIES,
     find_strategy,
     refuse_alone,
     refuse_keras_3,
+    startable_strategies,
 )
 from scalestudy.hardware import devices
 from scalestudy.hardware.installed import library_path
@@ -139,10 +139,11 @@ def strategy_of(file: Path, strategy: str | None, workers: int) -> str:
         raise UserError(
             "a Python script", f"{file}, which is not a file", "Put the script first, then its arguments."
         )
-    if strategy is not None and strategy not in STRATEGIES:
-        close = suggestion(strategy, STRATEGIES)
+    startable = startable_strategies()
+    if strategy is not None and strategy not in startable:
+        close = suggestion(strategy, startable)
         remedy = f"Did you mean {close}?" if close else "Name how the script distributes its training."
-        raise UserError(f"--strategy {', '.join(STRATEGIES)}", strategy, remedy)
+        raise UserError(f"--strategy {', '.join(startable)}", strategy, remedy)
     found = find_strategy(file, strategy)
     refuse_alone(file, found.name, workers)
     refuse_keras_3(file, found.name)

@@ -9,22 +9,14 @@ from typing import NamedTuple
 from scalestudy.config.task_sources import source_files
 from scalestudy.hardware.devices import VISIBLE
 from scalestudy.plugins.engines import engine_of_script, find_engines, find_packages
-from scalestudy.plugins.strategies import SCRIPT_STRATEGY
+from scalestudy.plugins.strategies import REGISTRY, SCRIPT_STRATEGY, Traits, traits
 from scalestudy.util.errors import UserError
 from scalestudy.util.modules import parse_or_none
 
 GUIDE = "docs/guides/distributed-script.md"
 """What to delete and what to write to turn a distributed script into a task."""
-OWN = {
-    "MultiWorkerMirroredStrategy": "multiworker",
-    "CollectiveAllReduceStrategy": "multiworker",
-    "MirroredStrategy": "mirrored",
-}
-"""Strategies by the names of TensorFlow's classes."""
-STRATEGIES = ("horovod", "multiworker", "mirrored", "single", SCRIPT_STRATEGY)
-"""Strategies under which a script can be started."""
-NOT_STARTED = ("ParameterServerStrategy", "TPUStrategy", "CentralStorageStrategy")
-"""Strategies of TensorFlow under which scripts are not started."""
+FIT_FAILS_UNDER = "MultiWorkerMirroredStrategy"
+"""Class of TensorFlow under which `fit` of Keras 3 fails."""
 CHOOSES_GPU = ("set_visible_devices", VISIBLE)
 """What a script names that chooses the GPU of its process itself."""
 
@@ -65,11 +57,12 @@ def _named(file: Path, files: Sequence[Path], words: set[str]) -> Found:
     for source in files:
         packages |= find_packages(source)
         engines |= {engine_of_script(source).name} if find_engines(source) else set()
-    names = _own_strategies(words)
+    names = _named_strategies(words)
     if "torch" in engines and not names:
         return Found(SCRIPT_STRATEGY)
-    if "horovod" in packages:
-        return Found("horovod", _doubt("horovod", names))
+    for row in _rows():
+        if row.library in packages and row.starts_scripts:
+            return Found(row.name, _doubt(row.name, names))
     if not engines:
         raise UserError(
             "a script that imports torch, accelerate, lightning, transformers, tensorflow or keras",
@@ -78,23 +71,35 @@ def _named(file: Path, files: Sequence[Path], words: set[str]) -> Found:
         )
     if names:
         return Found(names[0], _doubt(names[0], names[1:]))
-    for other in NOT_STARTED:
-        if other in words:
+    for row in _rows():
+        if not words.isdisjoint(row.script_classes):
+            named = next(word for word in row.script_classes if word in words)
             raise UserError(
                 "a script with Horovod, MultiWorkerMirroredStrategy or MirroredStrategy",
-                f"{file.name}, which names {other}",
+                f"{file.name}, which names {named}",
                 f"Use one of these, or write the model as a task: {GUIDE}.",
             )
-    return Found("single")
+    return Found(_alone())
 
 
-def _own_strategies(words: set[str]) -> list[str]:
-    """Return the strategies whose classes a script names, in the order of `OWN`."""
-    names: list[str] = []
-    for word, name in OWN.items():
-        if word in words and name not in names:
-            names.append(name)
-    return names
+def startable_strategies() -> list[str]:
+    """Return the names of the strategies under which a script can be started."""
+    return [row.name for row in _rows() if row.starts_scripts]
+
+
+def _rows() -> list[Traits]:
+    """Return all strategies, those across nodes first: a script that names two of them asks for that one."""
+    return sorted(REGISTRY.items(), key=lambda row: not row.spans_nodes)
+
+
+def _named_strategies(words: set[str]) -> list[str]:
+    """Return the startable strategies whose classes a script names."""
+    return [row.name for row in _rows() if row.starts_scripts and not words.isdisjoint(row.script_classes)]
+
+
+def _alone() -> str:
+    """Return the strategy of a script that trains alone."""
+    return next(row.name for row in _rows() if row.starts_scripts and row.most_workers == 1)
 
 
 def _doubt(name: str, others: Sequence[str]) -> str:
@@ -111,7 +116,7 @@ def refuse_alone(file: Path, strategy: str, workers: int) -> None:
     Raises:
         UserError: Each worker would train its own model.
     """
-    if strategy == "single" and workers > 1:
+    if strategy == _alone() and workers > 1:
         raise UserError(
             f"a script that distributes its training, for {workers} workers",
             f"{file.name}, which names neither Horovod nor a strategy of tf.distribute",
@@ -135,8 +140,8 @@ def refuse_keras_3(file: Path, strategy: str, variables: Mapping[str, str] = os.
     imported: set[str] = set()
     for source in files:
         imported |= find_modules(source)
-    if strategy == "multiworker" and "fit" in words:
-        what = "model.fit under MultiWorkerMirroredStrategy, which fails with Keras 3 (keras#20585)"
+    if FIT_FAILS_UNDER in traits(strategy).script_classes and "fit" in words:
+        what = f"model.fit under {FIT_FAILS_UNDER}, which fails with Keras 3 (keras#20585)"
     elif imported & {"horovod.keras", "horovod.tensorflow.keras"}:
         what = "Horovod's optimizer and callbacks for Keras, which do not work with Keras 3"
     else:
