@@ -41,7 +41,7 @@ READS = ("_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select
 """Operators that wait for a GPU to learn a value or a shape."""
 IN_PLACE = ("_fused_", "_amp_")
 """Starts of the names of kernels that change their arguments and lack a version for meta."""
-EPOCHS, BATCH, IMAGES = 2, 8, 30
+EPOCHS, BATCH, IMAGES = 2, 5, 13
 SIZE = (12, 12)
 
 MODULE = """

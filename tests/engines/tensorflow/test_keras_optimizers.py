@@ -11,7 +11,8 @@ from scalestudy.config.settings import Optimizer
 from scalestudy.engines.keras.private import take_summed
 from scalestudy.engines.tensorflow.keras_optimizers import TableSchedule, fuse, make_optimizer
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("framework")]
+"""The first variable of a process fixes TensorFlow's devices, so every test requests them first."""
 
 CONSTANT = np.full(5, 0.01)
 
