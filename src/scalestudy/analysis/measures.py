@@ -66,10 +66,28 @@ class Measure:
 
     def mean(self, key: Key) -> Estimate:
         """Mean over a row's runs: geometric on the logarithmic scale, else arithmetic."""
-        return mean([*self.values[key].values()], self.scales[key], self.of_means[key])
+        if key not in self._means:
+            values = [*self.values[key].values()]
+            self._means[key] = mean(values, self.scales[key], self.of_means[key])
+        return self._means[key]
+
+    @cached_property
+    def _means(self) -> dict[Key, Estimate]:
+        """Means that were asked for. Reports and the choice of the next runs ask for each many times."""
+        return {}
 
     def contrast(self, key: Key, reference: Key) -> Contrast | None:
         """Row minus reference on the scale of differences; None if a value lies outside that scale."""
+        if (key, reference) not in self._contrasts:
+            self._contrasts[key, reference] = self._contrast(key, reference)
+        return self._contrasts[key, reference]
+
+    @cached_property
+    def _contrasts(self) -> dict[tuple[Key, Key], Contrast | None]:
+        """Contrasts that were asked for."""
+        return {}
+
+    def _contrast(self, key: Key, reference: Key) -> Contrast | None:
         ours, theirs = self.values[key], self.values[reference]
         if not ours or not theirs or not all(map(self.differences.holds, [*ours.values(), *theirs.values()])):
             return None
@@ -141,11 +159,12 @@ def gather_keys(keys: Iterable[Key], of: Callable[[Key], T]) -> dict[T, list[Key
 class Measures:
     """A study's runs by row, and what was measured over them.
 
+    Quantities that the choice of the next runs does not need are computed when they are asked for.
+
     Attributes:
         wall_seconds: `Run.wall_seconds`: the time of a training of the study.
         planned_seconds: The time of the planned training, which users will wait and pay for; the same as
             `wall_seconds` without a plan.
-        rate: The quantity whose ratio is the speed-up: throughput, or a substitute if that is unknown.
         bases: What `rate` is for each row.
         senses: Direction and bounds of each row's quality.
         digits: Decimals of each row's quality in text.
@@ -157,12 +176,9 @@ class Measures:
     """
 
     groups: Groups
-    throughput: Measure
-    training_seconds: Measure
     wall_seconds: Measure
     planned_seconds: Measure
     quality: Measure
-    rate: Measure
     bases: Mapping[Key, Basis]
     senses: Mapping[Key, Sense]
     digits: Mapping[Key, int]
@@ -170,6 +186,26 @@ class Measures:
     trained: Groups
     updates: Mapping[Key, Key]
     fails_everywhere: Mapping[Key, int]
+
+    @cached_property
+    def throughput(self) -> Measure:
+        """Samples processed per second."""
+        return _times(self.groups, RATES["throughput"])
+
+    @cached_property
+    def training_seconds(self) -> Measure:
+        """Seconds of the epochs."""
+        return _times(self.groups, lambda run: run.result.training_seconds)
+
+    @cached_property
+    def rate(self) -> Measure:
+        """The quantity whose ratio is the speed-up: throughput, or a substitute if that is unknown."""
+        if not set(self.bases.values()) - {"throughput"}:
+            return self.throughput
+        rates = {
+            key: values_of(timed_runs(runs), RATES[self.bases[key]]) for key, runs in self.groups.items()
+        }
+        return measure_times(self.groups, rates)
 
     @cached_property
     def sequential(self) -> bool:
@@ -185,21 +221,10 @@ class Measures:
 
 def measure(groups: Groups, planned: PlannedTraining = AS_MEASURED) -> Measures:
     """Measure every quantity over the rows of a study; prices are of the `planned` training."""
-    timed = {key: timed_runs(runs) for key, runs in groups.items()}
-
-    def times(value: Callable[[Run], float | None]) -> Measure:
-        return measure_times(groups, {key: values_of(runs, value) for key, runs in timed.items()})
-
     by_metric = gather_keys(groups, lambda key: groups[key][0].result.metric).values()
     senses: dict[Key, Sense] = {}
     for keys in by_metric:
         senses |= dict.fromkeys(keys, sense_of([run for key in keys for run in groups[key]]))
-    bases = _bases(groups)
-    throughput = times(RATES["throughput"])
-    rate = throughput
-    if set(bases.values()) - {"throughput"}:
-        rates = {key: values_of(runs, RATES[bases[key]]) for key, runs in timed.items()}
-        rate = measure_times(groups, rates)
     updates = equal_updates(groups)
     alike = gather_keys(groups, lambda key: updates[key])
     trained = {
@@ -216,19 +241,17 @@ def measure(groups: Groups, planned: PlannedTraining = AS_MEASURED) -> Measures:
     # Rows with equal updates count once in a design.
     learned = [[key for key in keys if not failed[key] and updates[key] == key] for keys in by_metric]
     quality = measured(qualities, scales, learned, LINEAR)
+    wall_seconds = _times(groups, lambda run: run.wall_seconds)
     return Measures(
         groups=groups,
-        throughput=throughput,
-        training_seconds=times(lambda run: run.result.training_seconds),
-        wall_seconds=times(lambda run: run.wall_seconds),
-        planned_seconds=measure_planned(groups, planned),
+        wall_seconds=wall_seconds,
+        planned_seconds=wall_seconds if planned.as_measured else measure_planned(groups, planned),
         quality=replace(
             quality,
             of_means={key: quality.of_means[updates[key]] for key in groups},
             of_differences={key: quality.of_differences[updates[key]] for key in groups},
         ),
-        rate=rate,
-        bases=bases,
+        bases=_bases(groups),
         senses=senses,
         digits=digits,
         failed=failed,
@@ -236,6 +259,11 @@ def measure(groups: Groups, planned: PlannedTraining = AS_MEASURED) -> Measures:
         updates=updates,
         fails_everywhere=fails_everywhere,
     )
+
+
+def _times(groups: Groups, value: Callable[[Run], float | None]) -> Measure:
+    """A time or rate of every row, from the runs whose times count."""
+    return measure_times(groups, {key: values_of(timed_runs(runs), value) for key, runs in groups.items()})
 
 
 def _qualities(
@@ -279,11 +307,7 @@ def devices_of(runs: Sequence[Run]) -> frozenset[str]:
 
 def measure_planned(groups: Groups, planned: PlannedTraining) -> Measure:
     """The time of a training of this length on every row."""
-    values = {
-        key: values_of(timed_runs(runs), lambda run: planned_seconds(run, planned))
-        for key, runs in groups.items()
-    }
-    return measure_times(groups, values)
+    return _times(groups, lambda run: planned_seconds(run, planned))
 
 
 def _inverse(seconds: float | None) -> float | None:

@@ -286,12 +286,9 @@ def _work(runs: Sequence[Run]) -> int | None:
 
 
 def _measure(measures: Measures, basis: PriceBasis) -> Measure:
-    by_basis = {
-        "wall": measures.planned_seconds,
-        "training": measures.training_seconds,
-        "rate": measures.rate,
-    }
-    return by_basis[basis]
+    if basis == "wall":
+        return measures.planned_seconds
+    return measures.training_seconds if basis == "training" else measures.rate
 
 
 def units_of(runs: Sequence[Run], bill: Bill) -> float:
