@@ -119,7 +119,7 @@ def passes(seeds, looks, spreads, generator, lost=0.0, lose=0.0):
             row: dict(enumerate(of[:look])) for row, of in zip(GRID_ROWS, qualities.tolist(), strict=True)
         }
         study = measured(values, dict.fromkeys(values, LINEAR), [GRID_ROWS], LINEAR)
-        change = compare_grid(study, "d", "a", looks[:place])
+        change = compare_grid(study, "d", "a", looks[:place], 0.02)[0]
         if change.low is not None and change.low >= -MARGIN:
             return True
     return False

@@ -315,7 +315,9 @@ def _open_questions(rows: Sequence[Row], planned: Sequence[Planned], decision: D
         unclear, unknown = ([name for name in names if name in open_rows] for names in (unclear, unknown))
     questions = [*_unfinished(planned), *_single_seeds(rows), *_costs(decision)]
     if unclear:
-        questions.append(f"More seeds are needed to tell whether the quality is worse: {_short(unclear)}.")
+        needed = {row.key.label: decision.verdicts[row.key].needed for row in rows}
+        named = [_with_seeds(name, needed[name]) for name in unclear]
+        questions.append(f"More seeds are needed to tell whether the quality is worse: {_short(named)}.")
     if unknown:
         whose = "any row" if len(unknown) == len(rows) else _short(unknown)
         questions.append(f"The quality of {whose} is unknown; more workers may have lowered it.")
@@ -419,6 +421,11 @@ def _untimed(rows: Sequence[Row]) -> list[str]:
 
 def _enumerate(names: Sequence[str], word: str) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+
+
+def _with_seeds(name: str, needed: int | None) -> str:
+    """A row's name, with the number of seeds that would tell if it loses nothing."""
+    return name if needed is None else f"{name} (about {needed} seeds)"
 
 
 def _short(names: Sequence[str], most: int = 6) -> str:

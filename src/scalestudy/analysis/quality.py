@@ -56,8 +56,8 @@ class Verdict:
         margin: Accepted loss of quality, in the metric's unit; None without a comparison.
         given_up: Whether more runs would hardly show it to be no worse, though it is not shown to be worse.
         digits: Decimals that are needed to show the margin.
-        needed: Seeds that would show the row no worse if it loses nothing, of a study that adds seeds until a
-            verdict stands; None before its first look.
+        needed: Seeds that would show the row no worse if it loses nothing, by the spread seen so far; None if
+            that is unknown. A study that adds seeds until a verdict stands knows it from its first look.
     """
 
     kind: VerdictKind
@@ -117,13 +117,16 @@ def judge(
     if margin_length > 0:  # a small margin needs more digits than the qualities themselves
         digits = max(digits, -floor(log10(margin_length)))
     equal = measures.updates[key] == measures.updates[reference]
+    look, needed = None, None
     if equal:
-        change, look = Estimate(0.0, 0.0, 0.0), None
+        change = Estimate(0.0, 0.0, 0.0)
     elif measures.sequential:
         look = sequential.compare(measures.quality, key, reference, margin_length, sense.better)
-        change = look.change
+        change, needed = look.change, look.needed
     else:
-        change, look = sequential.compare_grid(measures.quality, key, reference, measures.looks), None
+        change, needed = sequential.compare_grid(
+            measures.quality, key, reference, measures.looks, margin_length
+        )
     kind = decide(change, margin_length, sense.better)
     below = change.value is not None and gain(change.value, sense.better) < -margin_length
     given_up = kind == "unclear" and look is not None and look.hopeless
@@ -142,7 +145,7 @@ def judge(
         digits,
         given_up,
         margin_length,
-        look.needed if look else None,
+        needed,
     )
 
 

@@ -129,17 +129,31 @@ def seeds_needed(spread: float, margin: float) -> int:
     return next((look for look in LOOKS if look >= enough(look)), last)
 
 
-def compare_grid(quality: Measure, key: Key, reference: Key, looks: Sequence[int]) -> Estimate:
+def compare_grid(
+    quality: Measure, key: Key, reference: Key, looks: Sequence[int], margin: float
+) -> tuple[Estimate, int | None]:
     """Quality minus the reference's, with the interval at the level of this look.
 
-    `looks` are the numbers of seeds that the study has had; those up to the present number were looked at.
+    Args:
+        quality: The qualities of all rows.
+        key: The row that is judged.
+        reference: The row that it is compared with.
+        looks: Numbers of seeds that the study has had; those up to the present number were looked at.
+        margin: Accepted loss of quality, in the metric's unit.
+
+    Returns:
+        The difference, and how many seeds of both rows would show a row no worse that loses nothing, by the
+        spread seen so far; None if the spread or the margin is unknown.
     """
     found = quality.contrast(key, reference)
     if found is None:
-        return Estimate(None)
+        return Estimate(None), None
     seeds = max(FEWEST, min(len(quality.values[key]), len(quality.values[reference])))
     earlier = sorted({look for look in looks if FEWEST <= look < seeds})
-    return _interval(found, grid_level((*earlier, seeds)))
+    change = _interval(found, grid_level((*earlier, seeds)))
+    if found.error is None or margin <= 0:
+        return change, None
+    return change, seeds_needed(found.error * sqrt(seeds), margin)
 
 
 @cache

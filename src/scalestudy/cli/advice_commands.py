@@ -229,6 +229,16 @@ def recipe(
         str | None,
         option("Strategy of the trials.", default="virtual, which computes all workers on one device"),
     ] = None,
+    settle: Annotated[
+        int | None,
+        option(
+            "Train the chosen settings on up to this many new seeds, until it is settled whether each is as"
+            " good as on one worker. Without it, the table says how many that takes.",
+            "SEEDS",
+            min=3,
+            max=1000,
+        ),
+    ] = None,
     folder: ResultsOption = None,
     at_most: AtMostOption = None,
     dry_run: DryRunOption = False,
@@ -243,8 +253,10 @@ def recipe(
     """
     from scalestudy.app.survey import request_of
     from scalestudy.cli.terminal_listener import Terminal
-    from scalestudy.features.recipe.page import recipe_file, recipes_document, rows_by_workers
+    from scalestudy.features.recipe.page import recipe_file, recipes_document
     from scalestudy.features.recipe.run import plan, search_recipe
+    from scalestudy.features.recipe.settle import settle as settle_recipes
+    from scalestudy.features.recipe.verdicts import rows_by_workers
     from scalestudy.launch.launcher import Options
     from scalestudy.store.study_folder import default_folder
     from scalestudy.util.files import write_named
@@ -262,7 +274,10 @@ def recipe(
             markup=False,
         )
         return
-    recipes = [search_recipe(planned, n, terminal, Options(at_most=at_most)) for n in planned.workers]
+    options = Options(at_most=at_most)
+    recipes = [search_recipe(planned, n, terminal, options) for n in planned.workers]
+    if settle is not None:
+        recipes = settle_recipes(planned, recipes, settle, terminal, options)
     rows = rows_by_workers(planned, recipes)
     show_document(recipes_document(planned, recipes, rows), "table", None, {})
     for found in recipes:

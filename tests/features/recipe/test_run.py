@@ -1,6 +1,7 @@
 """A search whose trials are ordinary runs; only training is replaced by a made-up response surface."""
 
 import math
+import random
 
 import pytest
 
@@ -8,8 +9,10 @@ from scalestudy.app.survey import request_of
 from scalestudy.cli import app
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study, parse_study
-from scalestudy.features.recipe.page import recipe_file, recipes_document, rows_by_workers
+from scalestudy.features.recipe.page import recipe_file, recipes_document
 from scalestudy.features.recipe.run import RUNGS, plan, search_recipe
+from scalestudy.features.recipe.settle import settle
+from scalestudy.features.recipe.verdicts import rows_by_workers, seconds_to_settle
 from scalestudy.launch.launcher import Moved
 from scalestudy.report.as_terminal import terminal
 from scalestudy.store.records import Failure
@@ -41,6 +44,7 @@ class Surface:
         self.fail = False
         self.limit = 2.0
         self.lost = {}
+        self.spread = 0.0
 
     def __call__(self, folder, point, hold):
         self.ran.append(point)
@@ -49,6 +53,7 @@ class Surface:
         distance = math.log2(rate / {1: 0.02, 8: 0.06, 10: 0.07}[point.workers])
         quality = math.nan if distance > self.limit else 0.95 - 0.01 * distance**2 + 1e-4 * point.seed
         quality -= self.lost.get(point.workers, 0.0)
+        quality += self.spread * random.Random(f"{point.workers} {point.seed}").gauss(0, 1)
         run.append_epoch(epoch_of(1))
         changed = {"better": self.better, "metric": self.metric, "epochs": 1}
         record = result_of(point, quality).model_copy(update=changed)
@@ -177,3 +182,30 @@ def test_the_command_writes_a_study_file_for_each_number_of_workers(planned, sur
         assert load_study(study.with_name(f"study-recipe-w{workers}.toml")).sweep.workers == (workers,)
     with pytest.raises(UserError, match="8-14"):
         app(["recipe", str(study), "-n", "8-14"], standalone_mode=False)
+
+
+def test_seeds_are_added_until_it_is_settled_whether_a_recipe_is_as_good(planned, surface):
+    surface.spread = 0.012
+    recipes = [search_recipe(planned, workers) for workers in planned.workers]
+    judged = rows_by_workers(planned, recipes)
+    assert judged[8].verdict.kind == "unclear" and judged[8].verdict.needed > 3
+    assert f"--settle {judged[8].verdict.needed}" in terminal(recipes_document(planned, recipes, judged))
+    assert seconds_to_settle(judged, recipes, judged[8]) > 0
+    before = len(surface.ran)
+    settled = settle(planned, recipes, 100)
+    judged = rows_by_workers(planned, settled)
+    assert judged[8].verdict.kind == "no-worse"
+    seeds = {
+        workers: [run.result.seed for run in recipe.runs]
+        for workers, recipe in zip((1, 8), settled, strict=True)
+    }
+    assert seeds[1] == seeds[8] == list(range(8, 8 + judged[8].runs))
+    assert len(surface.ran) - before == 2 * (judged[8].runs - 3)  # nothing that has ended is trained again
+    assert settle(planned, settled, 100) == settled
+
+
+def test_no_more_seeds_are_trained_than_allowed(planned, surface):
+    surface.spread = 0.012
+    recipes = settle(planned, [search_recipe(planned, workers) for workers in planned.workers], 4)
+    assert [len(recipe.runs) for recipe in recipes] == [4, 4]
+    assert rows_by_workers(planned, recipes)[8].verdict.kind == "unclear"

@@ -1,32 +1,22 @@
 """Recipes as a table, and as a study file for each number of workers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import isfinite
 
 from scalestudy.analysis.larger_batch import quality_holds
-from scalestudy.analysis.measures import measure
-from scalestudy.analysis.runs import group_runs, metric_label, sense_of
-from scalestudy.analysis.study_table import Row, rows_of
+from scalestudy.analysis.runs import metric_label, sense_of
+from scalestudy.analysis.study_table import Row
 from scalestudy.config.file import study_toml
 from scalestudy.config.objectives import gain
 from scalestudy.config.toml_text import comment
-from scalestudy.features.recipe.run import RUNGS, SEEDS, RateTrial, RecipePlan, TunedRate
+from scalestudy.features.recipe.run import RUNGS, RateTrial, RecipePlan, TunedRate
+from scalestudy.features.recipe.verdicts import seconds_to_settle
 from scalestudy.plugins.strategies import traits
 from scalestudy.report.document import Document, Heading, Items, Paragraph, Table, headings_of
 from scalestudy.report.number_format import number, with_interval
+from scalestudy.util.units import duration
 
 DIGITS = 3
-
-
-def rows_by_workers(planned: RecipePlan, recipes: Sequence[TunedRate]) -> dict[int, Row]:
-    """The trainings with each chosen setting on new seeds, judged as rows of one study."""
-    found = [run for recipe in recipes if recipe.trial for run in recipe.runs]
-    # Settings that differ between numbers of workers are no variants of the study.
-    runs = [replace(run, result=run.result.model_copy(update={"swept": {}})) for run in found]
-    return {
-        row.workers: row for row in rows_of(measure(group_runs(runs)), planned.request.study.quality_margin)
-    }
 
 
 def recipes_document(
@@ -37,7 +27,8 @@ def recipes_document(
     headings = (
         *(Heading("Workers", brief="n"), Heading("Global batch", brief="batch")),
         *headings_of("Updates", "Rate", "Setting:"),
-        Heading(metric_label(results[0].metric), f"on {SEEDS} new seeds"),
+        Heading(metric_label(results[0].metric), "on new seeds"),
+        Heading("New seeds", brief="seeds"),
         *headings_of(f"Compared with {recipes[0].workers}:"),
     )
     rows = tuple(
@@ -56,16 +47,39 @@ def recipes_document(
         f"Every number of workers had {planned.trials} trials, on one seed. Only trainings on new seeds are"
         " reported, with 95 % confidence intervals."
     )
-    items = tuple(f"On {recipe.workers}: {line}" for recipe in recipes for line in remarks(recipe))
+    open_rows = [row for row in judged.values() if row.verdict.kind == "unclear"]
+    unsettled = [to_settle(row, judged, recipes) for row in open_rows]
+    items = (*unsettled, *(f"On {recipe.workers}: {line}" for recipe in recipes for line in remarks(recipe)))
     title = "Learning rate and warm-up for each number of workers"
     return Document(
         planned.request.study.name, (*held, Table(headings, rows), Paragraph(how), Items(items)), title
     )
 
 
-def quality_of(row: Row | None) -> tuple[str, str]:
-    """Quality with its interval, and the verdict on it."""
-    return (with_interval(row.quality, row.digits), row.verdict.sentence) if row else (number(None, 0), "")
+def to_settle(row: Row, judged: Mapping[int, Row], recipes: Sequence[TunedRate]) -> str:
+    """How many seeds would settle an unclear verdict, and how long they take."""
+    needed = row.verdict.needed
+    start = f"On {row.workers}: it is not settled whether it learns as well"
+    if needed is None:
+        return f"{start}."
+    if needed <= row.runs:
+        return (
+            f"{start}. {row.runs} seeds settle it if nothing is lost: a part of the margin seems to be lost,"
+            f" which takes more seeds to show (--settle {2 * row.runs})."
+        )
+    seconds = seconds_to_settle(judged, recipes, row)
+    time = f", about {duration(seconds)} of trainings one after another" if seconds else ""
+    return (
+        f"{start}. As far as seeds spread, that takes about {needed} seeds of both numbers of workers{time}:"
+        f" --settle {needed}."
+    )
+
+
+def quality_of(row: Row | None) -> tuple[str, str, str]:
+    """Quality with its interval, the number of new seeds, and the verdict on it."""
+    if row is None:
+        return number(None, 0), "", ""
+    return with_interval(row.quality, row.digits), str(row.runs), row.verdict.sentence
 
 
 def recipe_file(planned: RecipePlan, recipe: TunedRate, trial: RateTrial, row: Row) -> str:
@@ -87,11 +101,11 @@ def recipe_file(planned: RecipePlan, recipe: TunedRate, trial: RateTrial, row: R
     rungs = ", ".join(
         f"{len(scores)} of {100 * share:g} %" for scores, share in zip(recipe.scores, RUNGS, strict=True)
     )
-    quality, verdict = quality_of(row)
+    quality, seeds, verdict = quality_of(row)
     lines = [
         f"A recipe for workers = {workers}, by `scalestudy recipe`. Trials by share of the epochs: {rungs}.",
         f"learning_rate and warm-up: {in_words(trial)}; at its peak {rate(planned, recipe, trial)}.",
-        f"{metric_label(row.metric)} on {SEEDS} new seeds: {quality}; compared with one worker: {verdict}.",
+        f"{metric_label(row.metric)} on {seeds} new seeds: {quality}; compared with one worker: {verdict}.",
         *(line[0].upper() + line[1:] for line in remarks(recipe)),
     ]
     return "\n".join(line for text in lines for line in comment(text)) + f"\n\n{study_toml(made)}"

@@ -209,7 +209,7 @@ def search_recipe(
     """
     listener = listener or Listener()
     seed = planned.request.study.sweep.seed[0]
-    searched, new = list(range(seed, seed + SEEDS)), list(range(seed + SEEDS, seed + 2 * SEEDS))
+    searched = list(range(seed, seed + SEEDS))
     epochs = planned.train.epochs
     lengths = [max(1, round(share * epochs)) for share in RUNGS]
     scores: tuple[dict[RateTrial, float], ...] = tuple({} for _ in RUNGS)
@@ -226,9 +226,30 @@ def search_recipe(
     best = next(iter(rank(scores[-1])), None)
     if best is None:
         return TunedRate(workers, search, None, scores, (next(iter(ended.values())),))
-    listener.note(f"Workers: {workers}. The best is trained on {SEEDS} new seeds.")
-    ended = _run(planned, workers, [best], new, epochs, listener, options)
-    return TunedRate(workers, search, best, scores, tuple(ended.values()))
+    chosen = train_choice(planned, workers, best, SEEDS, listener, options)
+    return TunedRate(workers, search, best, scores, chosen)
+
+
+def train_choice(
+    planned: RecipePlan,
+    workers: int,
+    trial: RateTrial,
+    seeds: int,
+    listener: Listener | None = None,
+    options: Options | None = None,
+) -> tuple[Run, ...]:
+    """Train the chosen setting on this many new seeds, which chose nothing; return all of their runs.
+
+    Trainings that have ended before are not run again.
+
+    Raises:
+        RunError: A training failed.
+    """
+    listener = listener or Listener()
+    first = planned.request.study.sweep.seed[0] + SEEDS
+    listener.note(f"Workers: {workers}. The best is trained on {seeds} new seeds.")
+    new = list(range(first, first + seeds))
+    return tuple(_run(planned, workers, [trial], new, planned.train.epochs, listener, options).values())
 
 
 def survey_of(
