@@ -248,6 +248,11 @@ def test_no_command_runs_what_a_record_names(
         shutil.rmtree(folder / "points" / "mirrored-w2-s0", ignore_errors=True)
     monkeypatch.setenv("XDG_CACHE_HOME", str(template / "cache"))
     monkeypatch.setattr("scalestudy.hardware.cores.granted", lambda: [0, 1])
+    # What a report draws decides nothing, and takes longer than all else.
+    monkeypatch.setattr("scalestudy.report.figure.Picture.svg", "<svg/>")
+    monkeypatch.setattr("scalestudy.report.figure.Picture.png", b"")
+    monkeypatch.setattr("scalestudy.report.figure.Picture.pdf", b"")
+    monkeypatch.setattr("scalestudy.report.write_document._vega", lambda: "")
     monkeypatch.chdir(tmp_path)
     code, said, wrong = call(
         *(str(places.get(word, word)).replace("OUT", str(out)) for word in COMMANDS[command])

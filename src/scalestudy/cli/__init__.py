@@ -86,6 +86,10 @@ def _options(version: Annotated[bool, option("Print the version.", name="--versi
         raise typer.Exit
 
 
+COMMAND_LINE = typer.main.get_command(app)
+"""All commands with their options, made once for calls of `main`."""
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit.
 
@@ -97,7 +101,7 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):  # file names may contain undecodable bytes
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = app(arguments, standalone_mode=False) or 0
+        code = COMMAND_LINE.main(arguments, standalone_mode=False) or 0
         sys.stdout.flush()  # while an error can still be told
         sys.exit(_of_signal(code))
     except KeyboardInterrupt:
