@@ -112,7 +112,9 @@ def test_the_report_names_each_and_counts_the_sound_ones(study, capsys):
     assert f"1 run is missing: {POINTS[6]}." in text
     rows = said(capsys, "report", study, "--format", "csv")
     assert [f"horovod,{workers}," in rows for workers in (2, 4, 8, 16)] == [False, True, True, True]
-    assert "epochs.jsonl holds 0 of 4 epochs" in text and "epochs.jsonl, line 2" in text
+    assert f"Records of {POINTS[7]} are left out: epochs.jsonl holds 0 of 4 epochs." in text
+    for place, name in {8: "epochs.jsonl", 9: "ranks.jsonl"}.items():
+        assert f"Records of {POINTS[place]} are left out: {name} differs from its checksum" in text
 
 
 def test_a_file_that_may_not_be_read_is_named(study, capsys, monkeypatch):

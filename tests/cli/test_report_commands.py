@@ -10,6 +10,13 @@ import pytest
 
 from published import column
 from scalestudy.features.imported.gather import published_findings
+from scalestudy.store.run_folder import RunFolder
+
+EPOCHS = "\n".join(
+    f'{{"epoch": {epoch}, "steps": 9, "samples": 9, "train_seconds": 9, "elapsed_training_seconds": 9,'
+    ' "validation": {"accuracy": 0.987654}}'
+    for epoch in (1, 2)
+)
 
 
 @pytest.fixture
@@ -26,6 +33,24 @@ def test_the_report_comes_as_a_table_csv_and_json(call, finished: Path) -> None:
     assert [row["workers"] for row in rows] == ["1", "2"]
     document = json.loads(call("report", finished, "--format", "json")[1])
     assert [row["workers"] for row in document["rows"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("epochs.jsonl", EPOCHS), ("ranks.jsonl", '{"rank": 0, "host": "elsewhere"}'), ("gallery.json", "{}")],
+)
+def test_records_of_a_finished_run_that_were_altered_are_named_and_not_shown(
+    call, folder_of_runs: Path, name: str, content: str
+) -> None:
+    run = next(folder_of_runs.glob("points/*-w2-*/run-1"))
+    (run / name).write_text("recorded\n")
+    RunFolder(run).write_checksums()
+    (run / name).write_text(content + "\n")
+    code, text, _ = call("report", folder_of_runs)
+    assert code == 0
+    assert f"Records of {run.parent.name} are left out: {name}" in " ".join(text.split())
+    shown = call("report", folder_of_runs, "--format", "json")[1]
+    assert "0.987654" not in shown and "elsewhere" not in shown
 
 
 def test_the_decision_is_printed_and_with_verbose_how_it_was_measured(call, finished: Path) -> None:

@@ -1,6 +1,7 @@
 """The analysis of a whole study, from its folder or its runs: everything that a report shows."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +27,9 @@ from scalestudy.config.settings import PlanSettings
 from scalestudy.launch.launcher import Overview, PointStatus
 from scalestudy.launch.queue.site_profile import billing_unit
 from scalestudy.launch.study_status import study_status
-from scalestudy.store.study_folder import RunFolder, StudyFolder
+from scalestudy.store.record_file import CHECKSUMS
+from scalestudy.store.run_folder import EPOCHS, GALLERY, RANKS, RunFolder
+from scalestudy.store.study_folder import StudyFolder
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,13 @@ def analyse(
     advice = replace(
         advice,
         sentences=(*gained, *advice.sentences, *held, *why),
-        open_questions=(*other_models, *quality_warnings(runs), *apart, *advice.open_questions),
+        open_questions=(
+            *other_models,
+            *left_out(runs),
+            *quality_warnings(runs),
+            *apart,
+            *advice.open_questions,
+        ),
     )
     return Findings(
         name=name,
@@ -145,6 +154,23 @@ def analyse(
         folder=folder,
         switch=switch,
     )
+
+
+MOST_NAMED = 3
+"""Largest number of runs that are named with what is left out of them."""
+
+
+def left_out(runs: Sequence[Run]) -> list[str]:
+    """Sentences on records of runs that are damaged or differ from their checksums."""
+    wrong = [run for run in runs if run.damage]
+    sentences = [
+        f"Records of {run.result.name} are left out: {'; '.join(run.damage)}."
+        " See `scalestudy status --verify`."
+        for run in wrong[:MOST_NAMED]
+    ]
+    if len(wrong) > MOST_NAMED:
+        sentences.append(f"Records of {len(wrong) - MOST_NAMED} more runs are left out.")
+    return sentences
 
 
 def _target_quality(rows: Sequence[Row], margin: QualityMargin | None) -> float | None:
@@ -223,23 +249,26 @@ def rate_rule(scaling: str, *, tuned: bool) -> str:
 def runs_of(status: PointStatus, study: Path) -> Iterator[Run]:
     """Yield the finished run of a point, also as that of each point with the same training.
 
-    Damage to its records of epochs is noted, not raised.
+    Damage to its records of epochs is noted, not raised, and so are records that differ from their checksums,
+    which are left out.
     """
     if not status.run or not status.result:
         return
     point, folder, result = status.point, status.run, status.result
-    epochs, wrong = read_epochs(folder.path)
-    if not wrong and len(epochs) != result.epochs:
-        wrong = [f"epochs.jsonl holds {len(epochs)} of {result.epochs} epochs"]
+    altered = _altered(folder)
+    epochs, wrong = ((), []) if EPOCHS in altered else read_epochs(folder.path)
+    if not wrong and EPOCHS not in altered and len(epochs) != result.epochs:
+        wrong = [f"{EPOCHS} holds {len(epochs)} of {result.epochs} epochs"]
+    wrong += [f"{name} differs from its checksum in {CHECKSUMS}" for name in altered]
     held, noted = folder.allocations(), folder.disturbance()
     run = as_training(
         Run(
             result,
             epochs,
             _relative(folder, study),
-            tuple(folder.ranks()),
+            () if RANKS in altered else tuple(folder.ranks()),
             tuple(wrong),
-            folder.gallery_record(),
+            None if GALLERY in altered else folder.gallery_record(),
             allocations=held.jobs if held else (),
             busy=noted.words if noted else None,
         )
@@ -248,6 +277,13 @@ def runs_of(status: PointStatus, study: Path) -> Iterator[Run]:
     for swept in point.also:
         name = point_name(point.strategy, point.workers, point.seed, swept)
         yield replace(run, result=run.result.model_copy(update={"name": name, "swept": swept}))
+
+
+def _altered(folder: RunFolder) -> list[str]:
+    """Records beside the result that differ from their checksums; if these are damaged, none is known to."""
+    with suppress(OSError, ValueError):
+        return folder.differing((EPOCHS, RANKS, GALLERY))
+    return []
 
 
 def _planned(status: PointStatus, study: Path) -> Planned:

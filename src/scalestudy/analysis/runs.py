@@ -70,7 +70,8 @@ class Run:
         epochs: Its epochs, if they were recorded.
         folder: Its folder, relative to the study's: `points/horovod-w2-s0/run-1`.
         ranks: Environment of rank 0 (or of all ranks), if recorded.
-        damage: Errors in its records of epochs; the damaged records are left out.
+        damage: Errors in its records of epochs, and records that differ from their checksums; these are left
+            out.
         gallery: A few validation samples with their predictions, if the run saved any.
         source: File that the numbers come from; None for our own runs.
         epoch_seconds: Mean time of an epoch but the first, if the source states it or the time of each.

@@ -202,12 +202,6 @@ def _caveats(findings: Findings) -> Iterator[str]:
     if lost:
         names = "; ".join(f"{result.name} ({result.model_missing})" for result in lost)
         yield f"Measured runs without a saved model: {names}."
-    for run in findings.runs:
-        if run.damage:
-            yield (
-                f"Epochs are missing in the curves of {run.result.name}: {'; '.join(run.damage)}."
-                " See `scalestudy status --verify`."
-            )
 
 
 LONGEST = 80

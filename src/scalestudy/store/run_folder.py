@@ -58,12 +58,14 @@ RankedRecord = TypeVar("RankedRecord", RankRecord, Cause, Sign)
 NAME = re.compile(r"run-[1-9][0-9]{0,8}", re.ASCII)
 """Names of run folders."""
 EPOCHS = "epochs.jsonl"
+RANKS = "ranks.jsonl"
+GALLERY = "gallery.json"
 FINISHED = (
     "result.json",
     "point.json",
     EPOCHS,
-    "ranks.jsonl",
-    "gallery.json",
+    RANKS,
+    GALLERY,
     "model.json",
     "model.keras",
     "model.pt",
@@ -149,7 +151,7 @@ class RunFolder:
     """Record of the run's models; None before the run has begun."""
     best_record = _reader("best.json", BestRecord)
     """Epoch of `best`; None if no best model is kept."""
-    gallery_record = _reader("gallery.json", GalleryRecord)
+    gallery_record = _reader(GALLERY, GalleryRecord)
     causes = _rank_reader("causes", Cause)
     """How ranks ended before their work was done."""
     ranks = _rank_reader("ranks", RankRecord)
@@ -268,14 +270,26 @@ class RunFolder:
         Missing files are not counted.
         """
         try:
-            checksums = read_checksums(self.path)
-        except FileNotFoundError:
-            return ""  # before the run is done
+            wrong = self.differing(names)
         except (OSError, ValueError) as error:
             return f"{CHECKSUMS}: {error}"
-        files = [self.path / name for name in names if name in checksums]
-        wrong = [file.name for file in files if file.exists() and file_checksum(file) != checksums[file.name]]
         return f"{' and '.join(wrong)} with other checksums than in {CHECKSUMS}" if wrong else ""
+
+    def differing(self, names: Iterable[str]) -> list[str]:
+        """Which of these files differ from their checksums; none before the run is done.
+
+        Missing files are not counted.
+
+        Raises:
+            OSError: The checksums, or one of the files, cannot be read.
+            ValueError: The checksums are damaged.
+        """
+        try:
+            checksums = read_checksums(self.path)
+        except FileNotFoundError:
+            return []
+        there = [name for name in names if name in checksums and (self.path / name).exists()]
+        return [name for name in there if file_checksum(self.path / name) != checksums[name]]
 
     def damaged(self, name: str) -> bool:
         """Whether this deciding record exists but cannot be used."""
@@ -332,7 +346,7 @@ class RunFolder:
     @property
     def gallery(self) -> Path:
         """A few validation samples with their predictions."""
-        return self.path / "gallery.json"
+        return self.path / GALLERY
 
     def forget_best(self) -> None:
         """Remove the best model of a run that starts from the beginning."""
@@ -390,7 +404,7 @@ class RunFolder:
         """
         if records:
             lines = "".join(record.model_dump_json() + "\n" for record in records)
-            write_atomically(self.path / "ranks.jsonl", lines)
+            write_atomically(self.path / RANKS, lines)
             for record in records:
                 (self.path / "ranks" / f"{record.rank}.json").unlink(missing_ok=True)
             with contextlib.suppress(OSError):
