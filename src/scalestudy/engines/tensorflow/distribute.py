@@ -52,6 +52,11 @@ def devices_of(workers: int, device: str) -> list[str]:
     return [device.name for device in devices[:workers]]
 
 
+def same_items(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
+    """Whether two sequences hold the same objects in the same order."""
+    return len(ours) == len(theirs) and all(one is other for one, other in zip(ours, theirs, strict=True))
+
+
 class MirroredReplicas(CompiledReplicas):
     """Replicas of MirroredStrategy, one per device; see `Replicas`."""
 
@@ -122,7 +127,7 @@ class MirroredReplicas(CompiledReplicas):
         """Set variables to their means over replicas; compiled for each list of variables."""
         if not variables:
             return
-        if self._average is None or self._average[0] is not variables:
+        if self._average is None or not same_items(self._average[0], variables):
 
             def assign_means() -> None:
                 context = tf.distribute.get_replica_context()
