@@ -28,14 +28,8 @@ GROUPS = {
         "slurm/test_preemption.py",
         "slurm/test_refusals.py",
     ),
-    # These compute in the tests' own process: it imports TensorFlow and fixes its devices once.
-    "framework": (
-        "training/*.py",
-        "tasks/*.py",
-        "engines/*.py",
-        "engines/*/*.py",
-        "features/scripts/test_command.py",
-    ),
+    # These two compute in the tests' own process: it imports TensorFlow and fixes its devices once.
+    "training": ("training/*.py",),
     "equality": ("training/test_equality.py",),
     "ends": ("test_interrupted.py", "test_causes.py", "test_silent.py", "launch/test_hang.py"),
     "slurm: whole study": ("slurm/test_whole_study.py", "slurm/test_silence.py"),
@@ -45,8 +39,15 @@ GROUPS = {
         "engines/torch/test_torch_modules.py",
         "test_gpu_benchmark.py",
     ),
-    "asynchronous": ("test_asynchronous.py",),
     "course": ("test_course.py",),
+    "scripts of Keras": ("engines/tensorflow/test_keras_script.py",),
+    "framework": (
+        "tasks/*.py",
+        "engines/*.py",
+        "engines/*/*.py",
+        "features/scripts/test_command.py",
+    ),
+    "asynchronous": ("test_asynchronous.py",),
     "hosts": ("launch/test_virtual_hosts.py",),
     "tutorials": ("docs/test_tutorials.py",),
     "end to end": ("test_end_to_end.py",),
