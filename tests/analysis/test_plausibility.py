@@ -69,6 +69,44 @@ def test_rows_on_unlike_gpus_are_not_compared():
     assert set(speeds.values()) == {None}
 
 
+@pytest.mark.parametrize(
+    ("column", "old_counts", "kind", "workers"),
+    [
+        ("gpu", (1,), "unlike-devices", None),
+        ("GPU type", (1,), "unlike-devices", None),
+        ("gpu", (1, 2), "unlike-devices", None),
+        ("mode", (1,), "ask", 8),
+    ],
+)
+def test_a_column_that_names_unlike_gpus_keeps_their_rows_from_being_compared(
+    column, old_counts, kind, workers
+):
+    """The same table, from elsewhere."""
+    runs = [
+        imported_run(n, line=3 * n + seed, seed=seed, swept={column: "P100"}, training_seconds=3600.0 / n)
+        for n in old_counts
+        for seed in range(3)
+    ]
+    for n, seconds in {2: 1000.0, 4: 643.0, 8: 500.0}.items():
+        for seed, factor in enumerate(SEEDS):
+            known = {"seed": seed, "swept": {column: "A100"}, "training_seconds": factor * seconds}
+            runs.append(imported_run(n, line=100 * n + seed, **known))
+    decision = decide(runs).decision
+    assert decision.kind == kind
+    assert (decision.choice and decision.choice.workers) == workers
+
+
+def test_unlike_gpus_that_each_have_a_reference_are_a_choice():
+    runs = []
+    for gpu, alone in (("P100", 3600.0), ("A100", 1800.0)):
+        for n in (1, 2, 4):
+            for seed, factor in enumerate(SEEDS):
+                known = {"seed": seed, "swept": {"gpu": gpu}, "training_seconds": factor * alone / n**0.9}
+                runs.append(imported_run(n, line=100 * n + seed, file=f"{gpu}.csv", **known))
+    decision = decide(runs).decision
+    assert (decision.kind, decision.choice.workers, decision.choice.swept) == ("ask", 4, {"gpu": "A100"})
+
+
 def test_times_that_do_not_fall_may_be_of_the_whole_work_on_each_worker():
     seconds = {1: (3600, 3610), 2: (3700, 3712), 8: (3990, 4001)}
     runs = [
@@ -150,6 +188,7 @@ def test_a_small_margin_is_shown_with_its_digits():
     verdict = findings.advice.decision.verdicts[key_of("native", 4, {})]
     assert verdict.kind == "no-worse"
     assert "0.0005" in verdict.sentence and "<" not in verdict.sentence
+    assert any("is 0.9991 (95 % interval 0.99" in sentence for sentence in findings.advice.sentences)
 
 
 def test_a_row_that_learns_better_gets_a_word():

@@ -70,13 +70,14 @@ def advise(
     sentences = [
         _quality(choice, verdict),
         _length_of_quality(choice, decision, measures),
+        _unlike_work(rows, decision),
+        _switching(switch),
         *(_passed_over(row, decision) for row in nearest_passed_over(decision, MOST_PASSED_OVER)),
         next_smaller(decision),
         beyond_the_edge(decision, [row.key for row in rows], models),
-        _failing_share(choice, measures),
         _better(rows, decision),
-        _switching(switch),
         *general,
+        _failing_share(choice, measures),
     ]
     return Advice(
         decision,
@@ -177,6 +178,19 @@ def _length_of_quality(choice: Row, decision: Decision, measures: Measures) -> s
     return ""
 
 
+def _unlike_work(rows: Sequence[Row], decision: Decision) -> str:
+    """What unlike work of the rows means for their times and qualities; "" if it is equal or unknown."""
+    amounts = {row.samples_processed for row in rows} - {None}
+    price = decision.price
+    if price is None or price.basis != "rate" or len(amounts) < 2:
+        return ""
+    low, high = min(filter(None, amounts)), max(filter(None, amounts))
+    return (
+        f"Trainings processed {low:,} to {high:,} samples, so the time of a sample is compared, and qualities"
+        " are of unlike work (weak scaling)."
+    )
+
+
 def _billed(price: Price, beside: Price) -> str:
     return units.cost(price.cost.value or 0.0, price.bill, beside.cost.value or 0.0)
 
@@ -204,7 +218,8 @@ def _quality(choice: Row, verdict: Verdict) -> str:
         return ""
     lower = " (lower is better)" if choice.sense.better == "lower" else ""
     against = f"Compared with {verdict.reference.label}: " if verdict.reference else "Compared: "
-    value = f"Its {metric_label(choice.metric)}{lower} is {_number(choice.quality, choice.digits)}"
+    digits = max(choice.digits, verdict.digits)
+    value = f"Its {metric_label(choice.metric)}{lower} is {_number(choice.quality, digits)}"
     # Without a verdict there is nothing that the margin was compared with.
     margin = ""
     if verdict.margin is not None and "margin" not in verdict.sentence:

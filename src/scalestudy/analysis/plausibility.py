@@ -7,6 +7,7 @@ Rows of one variant on unlike devices cannot be compared at all.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -42,6 +43,10 @@ TIGHT = 4.0
 """How many times the spread within groups the distance between them is."""
 FEWEST_IN_GROUPS = 4
 """Runs of a row in which two groups can be told from chance."""
+DEVICE_NAMES = re.compile(
+    r"(gpu|device|accelerator|cpu|machine|cluster|partition|node(?=.))[ _-]?(name|type|model|kind)?", re.I
+)
+"""Names of columns that tell unlike devices apart."""
 MORE_SAMPLES = 1.1
 """Ratio of samples until the same quality that is worth a word."""
 
@@ -75,6 +80,7 @@ def _doubts(
 ) -> Iterator[TableDoubt]:
     timed = [row for row in rows if not row.oversubscribed and not is_virtual(measures.groups[row.key])]
     yield from _unlike_devices(timed, measures)
+    yield from _unlike_named_devices(timed, decision)
     yield from _flat_times(timed, measures)
     yield from _failing_everywhere(measures)
     yield from _gap(decision, timed)
@@ -104,6 +110,29 @@ def _unlike_devices(rows: Sequence[Row], measures: Measures) -> Iterator[TableDo
                 f"Rows ran on unlike GPUs, so their times are not comparable ({listed}). Run all rows on one"
                 " kind: CUDA_VISIBLE_DEVICES, or gpu_request and constraint in the site profile.",
             )
+
+
+def _unlike_named_devices(rows: Sequence[Row], decision: Decision) -> Iterator[TableDoubt]:
+    """A choice and a reference on devices that a column tells apart, if the choice's lack such a reference.
+
+    A table from elsewhere that names the device keeps rows of unlike devices apart, as another setting.
+    """
+    choice, reference = decision.choice, decision.reference
+    if choice is None or reference is None:
+        return
+    for name, device in choice.swept.items():
+        other = reference.swept.get(name)
+        if not DEVICE_NAMES.fullmatch(name) or other in (None, device):
+            continue
+        alike = [row.key for row in rows if row.key.swept.get(name) == device]
+        if any(key.workers <= reference.workers for key in alike):
+            continue
+        yield TableDoubt(
+            "unlike-devices",
+            (choice, reference),
+            f"Rows ran on unlike devices, so their times are not comparable: {reference.label}, and"
+            f" {choice.label}. Time fewer workers with {name} = {device}, too.",
+        )
 
 
 def _flat_times(rows: Sequence[Row], measures: Measures) -> Iterator[TableDoubt]:

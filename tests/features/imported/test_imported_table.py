@@ -45,6 +45,37 @@ def test_times_and_qualities_at_the_limits_are_reported_without_an_error(read):
     assert json.loads(to_json(analyse("t", imported.runs)))["rows"]
 
 
+WEAK = """workers,seed,training_seconds,accuracy,samples_processed
+1,0,3600,.9,1000000
+1,1,3610,.9,1000000
+2,0,3700,.9,2000000
+2,1,3712,.9,2000000
+8,0,3990,.9,8000000
+8,1,4001,.9,8000000
+"""
+
+
+def test_samples_processed_tell_that_each_worker_did_the_whole_work(read):
+    """Times that do not fall are those of weak scaling, which is compared by the time of a sample."""
+    imported = read({"weak.csv": WEAK})
+    assert any("Throughput is samples_processed by training_seconds" in text for text in imported.readings)
+    findings = analyse("weak", imported.runs)
+    decision = findings.advice.decision
+    assert (decision.choice.workers, decision.doubts) == (8, ())
+    assert decision.prices[decision.choice].basis == "rate"
+    assert findings.rows[-1].efficiency.value == pytest.approx(3605 / 3995.5, rel=1e-3)
+    (unlike,) = [text for text in findings.advice.sentences if "weak scaling" in text]
+    assert "1,000,000 to 8,000,000 samples" in unlike
+
+
+def test_samples_beside_a_throughput_and_in_logs_change_no_rate(read):
+    stated = read({"t.csv": "workers,seconds,img/s,images_processed\n1,10,7,100\n2,5,14,100\n"})
+    assert [run.result.throughput for run in stated.runs] == [7.0, 14.0]
+    assert [run.result.samples_processed for run in stated.runs] == [100, 100]
+    log = read({"log_2.csv": "epoch,time,samples_seen,val_accuracy\n1,5,100,.8\n2,5,200,.9\n"})
+    assert [(run.result.throughput, run.result.samples_processed) for run in log.runs] == [(None, None)]
+
+
 def test_runs_of_a_csv_file_name_their_line_and_columns_without_a_name_are_not_used(read):
     imported = read({"t.csv": "# by hand\ngpus,seconds,,\n1,9,,\n\n4,3,,\n"})
     assert [run.result.workers for run in imported.runs] == [1, 4]

@@ -10,7 +10,7 @@ from typing import Any
 from scalestudy.features.imported.columns import TIMES, ImportedColumn
 from scalestudy.features.imported.file_rows import ImportedRow, shown
 
-COUNTS = ("workers", "epochs", "per_worker_batch", "global_batch")
+COUNTS = ("workers", "epochs", "per_worker_batch", "global_batch", "samples_processed")
 WHOLE = (*COUNTS, "seed", "epoch")
 POSITIVE = (*TIMES, "throughput", "throughput_per_worker")
 MISSING = {"", "-", "–", "—", "?", "n/a", "na", "none", "null"}
@@ -82,7 +82,7 @@ def _objection(role: str, number: float) -> str:
     """Return why a number cannot be a value of a role; "" if it can."""
     if role in WHOLE:
         is_whole = abs(number) < 2**53 and number == int(number)
-        return "" if is_whole and (role not in COUNTS or 0 < number < 1e12) else "which is not a count"
+        return "" if is_whole and (role not in COUNTS or 0 < number < MOST) else "which is not a count"
     if isnan(number):
         return "which is not a number"
     if role in POSITIVE and not LEAST < number < MOST:

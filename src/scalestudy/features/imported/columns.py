@@ -53,6 +53,10 @@ NAMES: dict[str, tuple[str, ...]] = {
     "epochs": ("epochs", "n_epochs", "num_epochs", "number_of_epochs"),
     "per_worker_batch": ("per_worker_batch", "per_gpu_batch", "batch_per_gpu", "batch_size_per_gpu"),
     "global_batch": ("global_batch", "global_batch_size"),
+    "samples_processed": (
+        *("samples_processed", "processed_samples", "samples_seen", "images_processed", "images_seen"),
+        *("tokens_processed", "tokens_seen"),
+    ),
 }
 """Normalised column names of each role; the first is the documented one."""
 VAGUE: dict[str, tuple[str, ...]] = {
@@ -62,6 +66,8 @@ VAGUE: dict[str, tuple[str, ...]] = {
 """Names that mean a role only if no other column does."""
 OF_EPOCHS = ("epoch", "loss", "validation_loss", "learning_rate")
 """Roles of files with a row for each epoch."""
+OF_RUNS = ("samples_processed",)
+"""Roles of files with a row for each run: in rows of epochs, they may be of the epoch or since the start."""
 TIMES = ("training_seconds", "epoch_seconds")
 _LENGTHS = {
     "ms msec millisecond milliseconds": 1e-3,

@@ -8,6 +8,7 @@ from scalestudy.analysis.runs import Run
 from scalestudy.features.imported.cells import POSITIVE, ParsedRow, by_point, parse_rows
 from scalestudy.features.imported.columns import (
     OF_EPOCHS,
+    OF_RUNS,
     TIMES,
     UNITS,
     ImportedColumn,
@@ -77,6 +78,8 @@ def read_table(path: Path, label: str, options: ImportOptions) -> Reading:
     kind = kind_of_rows(rows, columns, _unused(found, columns), options.row, file)
     if kind == "run":
         columns = _columns_of_runs(columns, rows)
+    else:
+        columns = {role: column for role, column in columns.items() if role not in OF_RUNS}
     stated = _complete(rows, columns, kind, path, options)
     if not columns.keys() & ({*MEASURED, "loss"} if kind == "epoch" else {*MEASURED}):
         wanted = f"a column of {file} for training_seconds, throughput or quality"
@@ -169,7 +172,18 @@ def _complete(
                 row.values.setdefault(role, value)
         if "throughput_per_worker" in row.values and "workers" in row.values:
             row.values["throughput"] = row.values["throughput_per_worker"] * row.values["workers"]
+    if _has_rate_of_run(columns):
+        for row in rows:
+            if row.values.keys() >= {"samples_processed", "training_seconds"}:
+                rate = row.values["samples_processed"] / row.values["training_seconds"]
+                row.values["throughput"] = rate
     return stated
+
+
+def _has_rate_of_run(columns: Mapping[str, ImportedColumn]) -> bool:
+    """Whether throughput follows from the samples of a run and its time, as no column states it."""
+    stated = columns.keys() & {"throughput", "throughput_per_worker"}
+    return not stated and columns.keys() >= {"samples_processed", "training_seconds"}
 
 
 def _with_numbers(rows: Sequence[ParsedRow], kind: RowKind) -> tuple[list[ParsedRow], list[str]]:
@@ -237,6 +251,9 @@ def _remarks(
     if "throughput_per_worker" in columns:
         name = shown(columns["throughput_per_worker"].name)
         yield f"Throughput is {name} times the workers."
+    if _has_rate_of_run(columns):
+        samples, seconds = (shown(columns[role].name) for role in ("samples_processed", "training_seconds"))
+        yield f"Throughput is {samples} by {seconds}."
     if apart:
         yield f"Rows that differ in {', '.join(map(shown, apart))} are separate rows."
     if kind == "epoch":

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from scalestudy.analysis.runs import Run, RunSource
 from scalestudy.config.objectives import Better
 from scalestudy.features.imported.cells import ParsedRow
+from scalestudy.features.imported.columns import OF_RUNS
 from scalestudy.store.records import EpochOutcome, Outcome
 from scalestudy.util.errors import UserError
 
@@ -94,7 +95,8 @@ def run_of_epochs(facts: FileFacts, rows: Sequence[ParsedRow], times: TimesOf) -
         epochs.append(outcome)
     steady = [taken for taken in seconds[1:] if taken is not None]
     rates = [row.values["throughput"] for row in rows[1:] if "throughput" in row.values]
-    last = dict(rows[-1].values) | {"epochs": len(rows)}
+    last = {role: value for role, value in rows[-1].values.items() if role not in OF_RUNS}
+    last["epochs"] = len(rows)
     last["quality"] = next((quality for quality in reversed(qualities) if quality is not None), None)
     if times == "epoch" or "training_seconds" not in last:
         last["training_seconds"] = None if None in seconds else elapsed
@@ -140,6 +142,7 @@ def _run(facts: FileFacts, rows: Sequence[ParsedRow], values: Mapping[str, Any])
         per_worker_batch=per_worker,
         global_batch=batch,
         epochs=values.get("epochs"),
+        samples_processed=values.get("samples_processed"),
         throughput=values.get("throughput"),
         training_seconds=values.get("training_seconds"),
         metric=facts.metric if "quality" in values else "",
