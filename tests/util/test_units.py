@@ -42,11 +42,21 @@ SHOWN = {
 }
 READ = {
     units.bytes_of: {"1 KiB": 1024, "32 MiB": 2**25, "2 GiB": 2**31},
-    units.seconds_of: {"90 s": 90, "90min": 5400, "2.5h": 9000, "1d": 86400, " 2h ": 7200},
+    units.seconds_of: {
+        "90 s": 90,
+        "90min": 5400,
+        "30m": 1800,
+        "2.5h": 9000,
+        "1d": 86400,
+        " 2h ": 7200,
+        "1h30m": 5400,
+        "1 d 12 h": 129600,
+        "1h 30min 5s": 5405,
+    },
 }
 REFUSED = {
     units.bytes_of: ["", "32", "0 MiB", "32MiB", "1.5 MiB", "-1 MiB", "32 MB", "3 2 MiB", "32 MiB\n"],
-    units.seconds_of: ["", "2", "h", "0h", "-1h", "1e9h", "2 hours", "1:30", "2h30", "100Gbit", "١h"],
+    units.seconds_of: ["", "2", "h", "0h", "-1h", "1e9h", "2 hours", "1:30", "2h30", "30m1h", "1m1min", "100Gbit", "١h"],
 }
 
 

@@ -5,8 +5,9 @@ from math import floor, log10
 
 PREFIXES = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 SIZES = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
-TIMES = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-"""Units of time in seconds."""
+TIMES = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+"""Units of time in seconds. `m` is minutes, as of other tools on the command line."""
+_NUMBER = r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([A-Za-z]+)"
 
 
 def duration(seconds: float) -> str:
@@ -33,15 +34,20 @@ def bytes_of(text: str) -> int:
 
 
 def seconds_of(text: str) -> float:
-    """Parse a time, such as `90 s`, `90min`, `2.5h` or `1d`, to seconds.
+    """Parse a time, such as `90 s`, `90min`, `30m`, `2.5h`, `1h30m` or `1d 12h`, to seconds.
 
     Raises:
-        ValueError: If the text has another form or is zero.
+        ValueError: If the text has another form, names a unit after a smaller one, or is zero.
     """
-    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([A-Za-z]+)", text.strip())
-    if match is None or match[2] not in TIMES or float(match[1]) == 0:
-        raise ValueError('a time above 0 as "90min", in s, min, h or d')
-    return float(match[1]) * TIMES[match[2]]
+    text = text.strip()
+    parts = re.findall(_NUMBER, text)
+    units = [TIMES.get(unit, 0.0) for _, unit in parts]
+    from_large_to_small = units == sorted(set(units), reverse=True)
+    seconds = sum(float(number) * unit for (number, _), unit in zip(parts, units, strict=True))
+    whole = re.fullmatch(f"{_NUMBER}(?: ?{_NUMBER})*", text)
+    if whole is None or 0.0 in units or not from_large_to_small or seconds == 0:
+        raise ValueError('a time above 0 as "90min" or "1h30m", in s, min (or m), h or d')
+    return seconds
 
 
 def size(count: float) -> str:

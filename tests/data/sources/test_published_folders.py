@@ -5,7 +5,7 @@ import unicodedata
 import numpy as np
 import pytest
 
-PHOTO, MASK, BLANK = "photo", "mask", "blank"
+PHOTO, COLOUR, MASK, BLANK = "photo", "colour", "mask", "blank"
 
 
 @pytest.fixture
@@ -18,6 +18,8 @@ def published(tmp_path, save):
             array = draw.integers(0, 256, (16, 16), dtype=np.uint8)
             if not isinstance(content, str):
                 array = np.array(content, np.uint8)[array % len(content)]
+            elif content == COLOUR:
+                array = draw.integers(0, 256, (16, 16, 3), dtype=np.uint8)
             elif content == MASK:
                 array = np.where(array > 128, 255, 0).astype(np.uint8)
             save(tmp_path / at / name, array)
@@ -114,9 +116,9 @@ def test_test_images_of_nnunet_without_labels_are_left_out(published, listed):
 def drive(folder="training", numbers=range(21, 24)):
     files = {}
     for number in numbers:
-        files[f"{folder}/images/{number}_training.png"] = PHOTO
-        files[f"{folder}/1st_manual/{number}_manual1.png"] = MASK
-        files[f"{folder}/mask/{number}_training_mask.png"] = MASK
+        files[f"{folder}/images/{number:02}_{folder}.png"] = PHOTO
+        files[f"{folder}/1st_manual/{number:02}_manual1.png"] = MASK
+        files[f"{folder}/mask/{number:02}_{folder}_mask.png"] = MASK
     return files
 
 
@@ -133,11 +135,13 @@ def test_two_folders_of_masks_are_refused_by_name_and_patterns_pair_by_the_commo
     ]
 
 
-def test_patterns_over_folders_of_splits_keep_these(published, listed, paired):
-    root = published(drive() | drive("test"))
+def test_patterns_over_folders_of_splits_keep_these(published, listed, paired, refused):
+    root = published(drive() | drive("test", range(1, 4)))
+    assert "*/1st_manual/*" in refused(root).received and "*/mask/*" in refused(root).received
     keys = {"images": "*/images/*", "masks": "*/1st_manual/*"}
+    assert f'images = "{keys["images"]}" and masks = "{keys["masks"]}"' in refused(root).action
     assert listed(root, **keys).given == {"train": (0, 3), "test": (3, 6)}
-    assert paired(root, **keys)[4] == ("test/images/22_training.png", "test/1st_manual/22_manual1.png")
+    assert paired(root, **keys)[4] == ("test/images/02_test.png", "test/1st_manual/02_manual1.png")
 
 
 def test_classes_in_splits_that_repeat_their_folder_are_these_classes(published, labelled, listed):
@@ -221,6 +225,14 @@ def test_an_object_mask_of_another_size_is_named(published, refusal, save):
 def test_classes_with_equal_numbers_stay_classes(published, listed):
     root = published({f"{name}/{number}.jpg": PHOTO for name in ("cat", "dog") for number in range(6)})
     assert listed(root).classes == ["cat", "dog"]
+
+
+def test_grey_images_of_the_numbers_of_colour_images_may_be_maps_of_these(published, refused, listed):
+    files = {f"rgb/{number}.png": COLOUR for number in range(6)}
+    root = published(files | {f"depth/{number}.png": PHOTO for number in range(6)})
+    error = refused(root)
+    assert 'images = "' in error.action and "label_pattern = '^([^/]+)/'" in error.action
+    assert listed(root, label_pattern="^([^/]+)/").classes == ["depth", "rgb"]
 
 
 def test_equal_names_that_are_no_mere_numbers_are_refused_with_two_readings(

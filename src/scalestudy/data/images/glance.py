@@ -26,9 +26,10 @@ _MOST_SMEAR = 0.5
 
 @dataclass(frozen=True)
 class Glance:
-    """Size of an image, and whether it has few colours, as masks do."""
+    """Size of an image, whether it is grey, and whether it has few colours, as masks do."""
 
     size: Size
+    grey: bool
     few: bool
 
 
@@ -39,7 +40,8 @@ def glance(path: Path) -> Glance | None:
     except UserError:
         return None
     colours = pixels.reshape(-1, pixels.shape[-1])
-    if (np.ptp(colours, axis=1) == 0).all():
+    grey = bool((np.ptp(colours, axis=1) == 0).all())
+    if grey:
         colours = colours[:, :1]
     _, counts = np.unique(colours, axis=0, return_counts=True)
     if path.suffix.lower().startswith(".j"):
@@ -47,7 +49,7 @@ def glance(path: Path) -> Glance | None:
         few = len(common) <= _FEW_IN_JPEG and common.sum() > (1 - _MOST_SMEAR) * len(colours)
     else:
         few = len(counts) <= _FEW
-    return Glance((pixels.shape[0], pixels.shape[1]), few)
+    return Glance((pixels.shape[0], pixels.shape[1]), grey, few)
 
 
 def spread(items: Sequence[Item], most: int = TRIED) -> list[Item]:

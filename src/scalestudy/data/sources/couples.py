@@ -160,7 +160,7 @@ def _couple(depth: int, one: PairedFolder, other: PairedFolder) -> Couple | None
         contradicted = name_tells and masks is not few
         if not contradicted:
             images, masks, why = many, few, f"{few.name}/ has few values"
-    elif equal_by_chance:
+    elif equal_by_chance and not seen.one_grey:
         return None
     elif name_tells and seen.one_few:
         why = f"{masks.name}/ is named like masks"
@@ -169,16 +169,25 @@ def _couple(depth: int, one: PairedFolder, other: PairedFolder) -> Couple | None
 
 @dataclass(frozen=True)
 class _Seen:
-    """Whether some pair differs in size, and whether all images of a side have few values."""
+    """What a few pairs look like.
+
+    Attributes:
+        sizes_differ: Whether some pair differs in size.
+        one_few: Whether all images of one side have few values.
+        other_few: The same of the other side.
+        one_grey: Whether one image of each pair is grey, always on the same side, as a map of depths is.
+    """
 
     sizes_differ: bool
     one_few: bool
     other_few: bool
+    one_grey: bool
 
 
 def _look_at(pairs: list[tuple[Located, Located]]) -> _Seen:
     """Decode a few pairs. Of what cannot be read, nothing speaks against few values."""
     differ, one_few, other_few = False, True, True
+    greys = set()
     for one, other in spread(pairs):
         seen, partner = glance(one.file), glance(other.file)
         if seen is None or partner is None:
@@ -186,7 +195,8 @@ def _look_at(pairs: list[tuple[Located, Located]]) -> _Seen:
         differ = differ or seen.size != partner.size
         one_few = one_few and seen.few
         other_few = other_few and partner.few
-    return _Seen(differ, one_few, other_few)
+        greys.add((seen.grey, partner.grey))
+    return _Seen(differ, one_few, other_few, greys in ({(True, False)}, {(False, True)}))
 
 
 def _tell_more_than_numbers(pairs: list[tuple[Located, Located]]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from scalestudy.data.sources.files import composed, several, strip_suffix
+from scalestudy.data.sources.files import composed, several, split_of, strip_suffix
 from scalestudy.util.errors import UserError
 
 PATTERNS = '`images = "FOLDER/*"` and `masks = "FOLDER/*"` under [data]'
@@ -69,7 +69,8 @@ def match_masks(
     """Pair each image with its mask; return the pairs in the images' order, and the rule that was used.
 
     Names are compared as they are, without capitals and words such as "image" and "mask", or without what
-    all images and all masks have in common ("_manual1"); the rule with most matches is used. Only if none
+    all images and all masks have in common ("_manual1"), last also without the name of a split ("_test");
+    the rule with most matches is used. Only if none
     finds a single pair, and the names of each side differ in nothing but numbers, these are compared.
 
     Raises:
@@ -117,7 +118,8 @@ def best_naming(images: Sequence[Located], masks: Sequence[Located]) -> Naming:
 def _namings(images: Sequence[Located], masks: Sequence[Located]) -> Iterator[Naming]:
     yield BY_NAME
     yield BY_WORDS
-    yield _without_common_ends(images, masks)
+    yield _without_common_ends(images, masks, "what they have in common", tokens_of)
+    yield _without_common_ends(images, masks, "what they have in common, and splits", _tokens_without_split)
 
 
 def matched_keys(images: Sequence[Located], masks: Sequence[Located], naming: Naming) -> set[Key]:
@@ -161,15 +163,23 @@ def _differ_in_numbers(side: Sequence[Located]) -> bool:
     return len(forms) == 1 and "#" in next(iter(forms))
 
 
-def _without_common_ends(images: Sequence[Located], masks: Sequence[Located]) -> Naming:
+def _without_common_ends(
+    images: Sequence[Located], masks: Sequence[Located], what: str, tokens_in: Callable[[str], list[str]]
+) -> Naming:
     """Return a naming that drops what the names of each side begin and end with.
+
+    Args:
+        images: The images.
+        masks: The masks.
+        what: What is dropped, in words.
+        tokens_in: Splits a name into tokens.
 
     `21_training` and `21_manual1` become `21`. Ends with other numbers on either side are kept: images of
     `patient1_` are no partners of masks of `patient2_`.
     """
     starts, ends = [], []
     for side in (images, masks):
-        tokens = [tokens_of(located.file.stem) for located in side]
+        tokens = [tokens_in(located.file.stem) for located in side]
         # At least one token of each name stays.
         most = min(map(len, tokens), default=1) - 1
         start = common_start(tokens)[:most]
@@ -183,19 +193,25 @@ def _without_common_ends(images: Sequence[Located], masks: Sequence[Located]) ->
 
     def rule(start: list[str], end: list[str]) -> Rule:
         def core(stem: str) -> str:
-            tokens = tokens_of(stem)
+            tokens = tokens_in(stem)
             return "".join(tokens[len(start) : len(tokens) - len(end)]).strip(_BETWEEN)
 
         return core
 
-    return Naming(
-        "by their names without what they have in common", rule(starts[0], ends[0]), rule(starts[1], ends[1])
-    )
+    return Naming(f"by their names without {what}", rule(starts[0], ends[0]), rule(starts[1], ends[1]))
 
 
 def tokens_of(stem: str) -> list[str]:
     """Split a name into numbers, words and what separates them, in lower case."""
     return _TOKEN.findall(composed(stem).lower())
+
+
+def _tokens_without_split(stem: str) -> list[str]:
+    """Drop the name of a split at the end of a name: `01_test` of a folder `test` is the `01` of its mask."""
+    tokens = tokens_of(stem)
+    if len(tokens) > 2 and split_of(tokens[-1]):
+        return tokens[:-2]
+    return tokens
 
 
 def common_start(names: Sequence[list[str]]) -> list[str]:
