@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from data_settings import data_of
+from recording_listener import RecordingListener
 from scalestudy.app.follow import Listener
 from scalestudy.app.run_study import dry_run
 from scalestudy.app.survey import request_of
@@ -97,6 +99,22 @@ def test_the_classes_for_class_weights_are_known_before_data_are_prepared(tmp_pa
     (point, *_) = expand(study, gpus=0, cores=8)
     assert known_classes(point, None, tmp_path) == classes
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_dry_run_says_that_class_weights_of_masks_are_checked_once_these_are_read(tmp_path):
+    for number in range(4):
+        for folder, mode in (("images", "RGB"), ("masks", "L")):
+            (tmp_path / "set" / folder).mkdir(parents=True, exist_ok=True)
+            Image.new(mode, (16, 16)).save(tmp_path / "set" / folder / f"{number}.png")
+    text = STUDY.format(task="unet", line="class_weights = [1, 2, 3]\nbatch_size = 1", cache="cache")
+    file, listener = tmp_path / "study.toml", RecordingListener()
+    file.write_text(text.replace('"digits"', '"set"'))
+    assert list(dry_run(request_of(file), listener=listener))
+    assert any("class_weights" in note and "not prepared" in note for note in listener.notes)
+    file.write_text(text.replace('"digits"', '"set"').replace("class_weights = [1, 2, 3]", ""))
+    listener = RecordingListener()
+    assert list(dry_run(request_of(file), listener=listener))
+    assert not any("class_weights" in note for note in listener.notes)
 
 
 def test_without_class_weights_no_source_is_searched(tmp_path):

@@ -56,7 +56,21 @@ READ = {
 }
 REFUSED = {
     units.bytes_of: ["", "32", "0 MiB", "32MiB", "1.5 MiB", "-1 MiB", "32 MB", "3 2 MiB", "32 MiB\n"],
-    units.seconds_of: ["", "2", "h", "0h", "-1h", "1e9h", "2 hours", "1:30", "2h30", "30m1h", "1m1min", "100Gbit", "١h"],
+    units.seconds_of: [
+        "",
+        "2",
+        "h",
+        "0h",
+        "-1h",
+        "1e9h",
+        "2 hours",
+        "1:30",
+        "2h30",
+        "30m1h",
+        "1m1min",
+        "100Gbit",
+        "١h",
+    ],
 }
 
 

@@ -119,7 +119,19 @@ class Survey:
                 action = error.action[:1].lower() + error.action[1:]
                 listener.note(f"{error.received}. Before it is submitted, {action}")
         look_at_data(points, self._kind, self.request.base, self.study, listener)
+        self._note_unchecked(points, listener)
         return {point.name: point for point in points}
+
+    def _note_unchecked(self, points: Sequence[Point], listener: Listener) -> None:
+        """Say that the number of class weights is checked only once the data is read."""
+        for point in points:
+            weighted = isinstance(point.train.class_weights, tuple)
+            if weighted and known_classes(point, self._kind, self.request.base) is None:
+                listener.note(
+                    "Not checked: whether class_weights has a number for each class of the data, which is "
+                    "not prepared. A run checks it before anything is trained."
+                )
+                return
 
     def folder(self) -> StudyFolder:
         """Create or open the results folder."""

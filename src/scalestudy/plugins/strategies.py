@@ -57,6 +57,7 @@ class Traits:
         starts_scripts: Whether `launch` can start a script that uses it.
         share_line: What a script writes to give each worker its share of the samples; "" if none does.
         join_line: What it writes to combine the gradients of the workers.
+        joined_by: Ends of other names than its classes and library, of which such a script has one.
         mark: Colour ("#RRGGBB") and shape (as named in Vega-Lite) of its points in figures.
     """
 
@@ -83,6 +84,7 @@ class Traits:
     starts_scripts: bool = False
     share_line: str = ""
     join_line: str = ""
+    joined_by: tuple[str, ...] = ()
     mark: tuple[str, str] | None = None
 
     @property

@@ -95,7 +95,7 @@ def refuse_own_steps(model: Any, module: ModuleType) -> None:
             raise UserError(
                 "a model whose outputs alone decide its loss and metrics, since workers share each step",
                 f"{owner.__name__}.{name} in {module.__file__}, which would never be called",
-                f"Define {instead} in the task file, and remove the method.",
+                f"In the task file, define {instead}; and remove the method.",
             )
 
 

@@ -32,12 +32,15 @@ def test_a_process_finds_the_variables_of_srun_but_no_job():
 def test_only_multiworker_has_tf_config_and_no_proxy(environment, capsys):
     set_environment("mirrored", HERE, workers=1, device="cpu", gpus=0)
     assert "TF_CONFIG" not in environment and environment["grpc_proxy"]
+    assert environment["TF_CPP_MIN_LOG_LEVEL"] == "1"
+    environment["TF_CPP_MIN_LOG_LEVEL"] = "0"
     set_environment("multiworker", HERE, workers=2, device="cpu", gpus=0)
     found = json.loads(environment["TF_CONFIG"])
     assert found["cluster"]["worker"] == ["localhost:20000", "localhost:20001"]
     assert found["task"] == {"type": "worker", "index": 1}
     assert "grpc_proxy" not in environment
     assert "grpc_proxy is unset" in capsys.readouterr().err
+    assert environment["TF_CPP_MIN_LOG_LEVEL"] == "0"  # as the user wants it
 
 
 def test_under_srun_its_own_variables_stay(environment):

@@ -145,6 +145,28 @@ def test_a_script_that_would_not_be_measured_is_named_and_seeds_that_do_not_diff
     assert sorted(path.name for path in Path("studies/train/points").iterdir()) == ["ddp-w1-s0", "ddp-w1-s1"]
 
 
+def test_processes_that_nothing_joins_are_said_before_they_start_and_after_an_unmeasured_run(
+    file, monkeypatch
+):
+    from scalestudy.features.scripts import launch
+
+    def notes(workers):
+        said = []
+        launch.run_sweep(sweep_of(file, (), workers, [0], launch={"device": "cpu"}), said.append)
+        return [note for note in said if "init_process_group" in note]
+
+    monkeypatch.setattr(launch, "run_script", lambda script, on_note: None)
+    assert notes([1]) == []
+    (note,) = notes([1, 2])
+    assert "its 2 processes" in note and "no scaling" in note
+    monkeypatch.undo()
+    monkeypatch.chdir(file.parent)
+    file.write_text("pass  # no framework\nif 0: import torch")
+    assert len(notes([2])) == 2
+    file.write_text("if 0:\n    import torch\n    torch.distributed.init_process_group()")
+    assert notes([2]) == []
+
+
 def test_numbers_of_workers():
     assert worker_counts("1, 2,4,2") == [1, 2, 4]
     for wrong in ("", "0", "1,", "two", "1e3"):

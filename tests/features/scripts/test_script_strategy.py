@@ -3,7 +3,12 @@
 import pytest
 
 from scalestudy.features.scripts import script_strategy
-from scalestudy.features.scripts.script_strategy import find_strategy, refuse_alone, refuse_keras_3
+from scalestudy.features.scripts.script_strategy import (
+    find_strategy,
+    names_joining,
+    refuse_alone,
+    refuse_keras_3,
+)
 from scalestudy.util.errors import UserError
 
 
@@ -51,6 +56,26 @@ def test_of_two_strategies_one_is_started_and_both_are_said(file):
     assert found.name == "multiworker"
     assert "mirrored" in found.doubt and "--strategy" in found.doubt
     assert find_strategy(file, "mirrored").doubt == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "strategy", "joins"),
+    [
+        ("import torch\nmodel = torch.nn.Linear(1, 1)", "ddp", False),
+        ("import torch.distributed as dist\ndist.init_process_group()", "ddp", True),
+        ("from accelerate import Accelerator", "ddp", True),
+        ("import lightning as L", "ddp", True),
+        ("from transformers import AutoModel", "ddp", False),
+        ("from trl import SFTTrainer", "ddp", True),
+        ("import tensorflow", "horovod", False),
+        ("import horovod.tensorflow", "horovod", True),
+        ("import keras", "multiworker", False),
+        ("from tensorflow.distribute import MultiWorkerMirroredStrategy", "multiworker", True),
+    ],
+)
+def test_the_processes_of_a_script_join_only_if_it_names_what_joins_them(file, text, strategy, joins):
+    file.write_text(text)
+    assert names_joining(file, strategy) is joins
 
 
 def test_a_script_that_chooses_its_gpu_must_see_all(file):

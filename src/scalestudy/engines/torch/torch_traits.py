@@ -20,6 +20,9 @@ STAR = (
 X = "M-1,-0.55L-0.55,-1L0,-0.45L0.55,-1L1,-0.55L0.45,0L1,0.55L0.55,1L0,0.45L-0.55,1L-1,0.55L-0.45,0Z"
 """Marks for charts, as visible as the others; Vega's remaining named shapes are thin or have no area."""
 
+JOINING = ("accelerate", "lightning", "pytorch_lightning", "deepspeed", "ignite", "horovod", "LightningCLI")
+"""Packages, and a class, that join the processes of a script by themselves."""
+
 DDP = Traits(
     "ddp",
     "PyTorch: a process for each worker, all-reduce by Gloo or NCCL",
@@ -34,6 +37,7 @@ DDP = Traits(
     starts_scripts=True,
     share_line="DataLoader(train, sampler=DistributedSampler(train))",
     join_line="dist.init_process_group() and model = DistributedDataParallel(model)",
+    joined_by=("init_process_group", "init_device_mesh", "Accelerator", "Fabric", "Trainer", *JOINING),
     mark=("#1793B5", "triangle-right"),
     xla=False,
     summed_by="torch.distributed: Gloo or NCCL",

@@ -35,10 +35,12 @@ from scalestudy.features.scripts.join import (
 from scalestudy.features.scripts.measured_study import folder_path, measured_point, script_text
 from scalestudy.features.scripts.script_strategy import (
     find_strategy,
+    names_joining,
     refuse_alone,
     refuse_keras_3,
     startable_strategies,
 )
+from scalestudy.features.scripts.shared_work import GUIDE
 from scalestudy.hardware import devices
 from scalestudy.hardware.installed import library_path
 from scalestudy.hardware.own_process import oom_kills
@@ -181,6 +183,8 @@ def run_sweep(scripts: Sequence[Script], on_note: OnNote) -> None:
     trained: dict[tuple[int, str], str] = {}
     _note_unmeasured(scripts[0], on_note)
     _note_strategy(scripts[0], on_note)
+    if doubt := _apart(max(scripts, key=lambda script: script.point.processes)):
+        on_note(doubt)
     for script in scripts:
         if len(scripts) > 1:
             done = _result_of(script)
@@ -234,6 +238,20 @@ def _note_strategy(script: Script, on_note: OnNote) -> None:
     many_devices = point.traits.one_process and not point.traits.one_device
     if many_devices and point.workers > 1 and point.launch.device == "cpu":
         on_note(f"On CPUs, each worker of {name} is a logical CPU device of one process.")
+
+
+def _apart(script: Script) -> str:
+    """Return the doubt that a script's processes ever join; "" without doubt.
+
+    A measured script is asked while it runs; of others only their sources are known.
+    """
+    point, file = script.point, Path(script.file)
+    if point.processes == 1 or names_joining(file, point.strategy):
+        return ""
+    return (
+        f"{file.name} names nothing by which its {point.processes} processes join, so each seems to train "
+        f"alone, on everything: this is no scaling. Write {point.traits.join_line}. See {GUIDE}."
+    )
 
 
 def run_rank(
@@ -313,6 +331,8 @@ def run_script(script: Script, on_note: OnNote) -> None:
             f"Nothing was measured: {script.file} has begun no epoch of workers.epochs(), and no fit with "
             "workers.keras_callback()."
         )
+        if doubt := _apart(script):
+            on_note(doubt)
     if failure is None:
         shutil.rmtree(folder)
         return

@@ -110,6 +110,16 @@ def _doubt(name: str, others: Sequence[str]) -> str:
     )
 
 
+def names_joining(file: Path, strategy: str) -> bool:
+    """Return whether a script, or a module beside it, names anything by which its processes join."""
+    row = traits(strategy)
+    ends = (*row.joined_by, *row.script_classes)
+    if row.library:
+        ends = (*ends, row.library)
+    words = _all_words(list(source_files(str(file.absolute())).values()))
+    return any(word.endswith(ends) for word in words)
+
+
 def refuse_alone(file: Path, strategy: str, workers: int) -> None:
     """Refuse to start a script that distributes nothing on several workers.
 
