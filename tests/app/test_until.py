@@ -160,6 +160,18 @@ def test_on_a_machine_that_stays_busy_disturbed_times_count_in_the_end(request_,
     assert [counts[strategy, workers, "timed"] for strategy, workers in rows] == [MOST_DISTURBED] * 4
 
 
+def test_rows_that_always_share_their_cores_with_another_study_have_no_times(request_, launcher, listener):
+    """The report compares no such times, so the study neither decides by them nor trains for them."""
+    launcher.share = {f"{name}-w2-s{seed}-timing" for name in ("native", "horovod") for seed in range(26)}
+    result = decided(request_, Limits(36000), listener=listener)
+    counts = rows_run(launcher)
+    assert counts["native", 2, "timed"] == MOST_DISTURBED
+    assert {kind for *_, kind in counts} == {"timed"}
+    assert "another study used the cores of native on 2 workers" in listener.notes[-1]
+    assert listener.notes[-1].startswith("Not decided")
+    assert result.advice.decision.choice is None
+
+
 def test_a_row_whose_runs_fail_is_given_up(request_, launcher):
     launcher.fail = {
         f"{row}-s{seed}{kind}"

@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterator
 
 from scalestudy.config.point import Point
 from scalestudy.launch.launcher import Moved
-from scalestudy.store.records import Disturbance, EpochRecord, Failure, Progress, Result, Timing
+from scalestudy.store.records import (
+    SHARED_CORES,
+    Disturbance,
+    EpochRecord,
+    Failure,
+    Progress,
+    Result,
+    Timing,
+)
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
 
@@ -34,6 +42,7 @@ def result_of(point: Point, quality: float = 0.75, wall: float = 5.0) -> Result:
         best_epoch=2,
         parameters=10,
         weights_digest="0",
+        oversubscribed=point.oversubscribed,
         finished="2020-01-01T00:00:00+00:00",
     )
     if not point.timing:
@@ -80,18 +89,24 @@ def finish(run: RunFolder, quality: float = 0.75, wall: float = 5.0) -> None:
 
 
 class FakeLauncher:
-    """Replaces local runs: `fail`, `disturb` and `interrupt` name points that fail, share cores, or stop."""
+    """Replaces local runs: `fail` and `interrupt` name points that fail or stop.
+
+    `disturb` names those on whose cores other programs compute, `share` those on whose cores a study does.
+    """
 
     def __init__(self) -> None:
         self.ran: list[str] = []
         self.fail: set[str] = set()
         self.disturb: set[str] = set()
+        self.share: set[str] = set()
         self.interrupt: str | None = None
         self.points: list[Point] = []
         self.quality: Callable[[Point], float] = lambda point: 0.75
         self.wall: Callable[[Point], float] = lambda point: 5.0
 
     def __call__(self, folder: StudyFolder, point: Point, hold: object = None) -> Iterator[Moved]:
+        if point.name in self.share:
+            point = point.on(oversubscribed=SHARED_CORES)
         self.points.append(point)
         run = folder.new_run(point)
         yield Moved(point.name)

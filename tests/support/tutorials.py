@@ -76,7 +76,8 @@ def steps(page: Path) -> Iterator[TutorialFile | TutorialCommand]:
                 yield TutorialCommand(line, tuple(output.splitlines()), remark)
 
 
-DISTURBED = re.compile(r" \(disturbed\)(, its times are too long: other programs used \d+% of its cores)?")
+OTHERS = r"other programs used \d+% of its cores|cores shared with another study"
+DISTURBED = re.compile(rf" \(disturbed\)(, its times are too long: ({OTHERS}))?")
 
 
 def do(step: TutorialFile | TutorialCommand, folder: Path) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from scalestudy.analysis.measures import Measure, Measures, find_baseline
+from scalestudy.analysis.measures import Measure, Measures, find_baseline, times_count
 from scalestudy.analysis.price import too_uncertain
 from scalestudy.analysis.quality import Verdict, judge
 from scalestudy.analysis.runs import Key
@@ -139,8 +139,8 @@ def next_runs(known: Known, limits: Limits | None = None, until: Until = "decide
         return times
     timed = [key for key in known.rows if known.measures.wall_seconds.values.get(key)]
     healthy = [key for key in timed if not known.measures.failed.get(key)]
-    if not healthy:
-        return Ended(False, "no row could be timed")
+    if missing := _why_no_times(known, timed, healthy):
+        return Ended(False, missing)
     reference = _reference(known, healthy)
     budget = GRID_SEEDS * sum(map(known.cost, timed)) if limits.budget is None else limits.budget
     left = budget / (1 + OVERRUN) - known.spent
@@ -179,6 +179,18 @@ def _missing_times(known: Known) -> Batch | None:
     if busy:
         return _timing(known, busy, "other programs used the cores while they were timed")
     return None
+
+
+def _why_no_times(known: Known, timed: Sequence[Key], healthy: Sequence[Key]) -> str:
+    """Why rows cannot be compared; "" if they can.
+
+    The report compares no times of runs that shared their cores with another study, so nothing is trained for
+    such a row either.
+    """
+    for key in timed:
+        if not times_count(known.measures.groups[key]):
+            return f"another study used the cores of {key.label} whenever it was timed"
+    return "" if healthy else "no row could be timed"
 
 
 def _reference(known: Known, healthy: Sequence[Key]) -> Key:
