@@ -1,5 +1,10 @@
 """Every page that is written, in a real browser: headless Chromium without a network."""
 
+import csv
+import re
+import shutil
+import subprocess
+
 import pytest
 
 import synthetic_pages
@@ -167,3 +172,100 @@ def test_a_choice_draws_another_figure_with_its_words_and_its_picture(open_page)
     assert "target: 0.7" in tab.run(f"{place}.querySelector('svg').textContent")
     picture = tab.run(f"decodeURIComponent({place}.querySelector('.still').src)")
     assert "target: 0.7" in picture and "#FFFFFF" in picture.upper()
+
+
+def button(tab, name):
+    """Press the button above the table that shows or hides a series."""
+    tab.run(f"document.querySelector('.series [data-series={name}]').click()")
+
+
+DRAWN_SERIES = """[...document.querySelectorAll('#speedup svg [aria-roledescription="point"]')]
+  .map((point) => point.getAttribute("aria-label")).join()"""
+
+
+def test_a_series_is_hidden_in_the_table_and_in_every_figure_by_its_button(open_page):
+    tab = open_page("report")
+    assert "horovod" in tab.run(DRAWN_SERIES)
+    button(tab, "horovod")
+    assert {name.rstrip("124") for name in rows(tab)} == {"mirrored", "multiworker", "virtual"}
+    assert tab.run("document.querySelector('.tools output').textContent") == "9 of 12 rows"
+    tab.wait(f"!({DRAWN_SERIES}).includes('horovod')")
+    assert "mirrored" in tab.run(DRAWN_SERIES)
+    button(tab, "horovod")
+    tab.wait(f"({DRAWN_SERIES}).includes('horovod')")
+    assert len(rows(tab)) == 12
+
+
+def test_a_series_is_hidden_in_the_table_and_in_every_figure_by_a_legend(open_page):
+    tab = open_page("report")
+    label = (
+        "[...document.querySelectorAll('#quality .role-legend-label text')]"
+        ".find((text) => text.textContent === 'mirrored')"
+    )
+    place = tab.run(
+        f"(() => {{ const box = {label}.getBoundingClientRect();"
+        " return [box.x + box.width / 2, box.y + box.height / 2]; })()"
+    )
+    for kind in ("mousePressed", "mouseReleased"):
+        tab.ask("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], button="left", clickCount=1)
+    tab.wait(f"!({DRAWN_SERIES}).includes('mirrored')")
+    assert not any(name.startswith("mirrored") for name in rows(tab))
+    tab.wait(f"{label}.classList.contains('hidden-series')")
+
+
+def test_an_address_shows_its_row_even_if_it_was_hidden(open_page):
+    tab = open_page("report", "#row-virtual-4")
+    assert tab.run("document.querySelector('tr:target').cells[1].textContent.trim()") == "4"
+    assert tab.run(
+        "(() => { const box = document.querySelector('tr:target').getBoundingClientRect();"
+        " return box.top >= 0 && box.bottom <= innerHeight; })()"
+    )
+    button(tab, "horovod")
+    tab.run("document.querySelector('#row-horovod-2 .link').click()")
+    tab.wait("document.querySelector('tr:target')?.id === 'row-horovod-2'")
+    assert "horovod2" in rows(tab)
+
+
+def test_the_table_is_downloaded_with_all_columns_as_csv(open_page, tmp_path):
+    tab = open_page("report")
+    tab.browser.ask(
+        "Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path), eventsEnabled=True
+    )
+    tab.run("document.querySelector('[download]').click()")
+    while not any(
+        event["method"] == "Browser.downloadProgress" and event["params"]["state"] == "completed"
+        for event in tab.browser.events
+    ):
+        tab.browser.hear()
+    (file,) = tmp_path.iterdir()
+    assert file.suffix == ".csv"
+    lines = list(csv.DictReader(file.read_text().splitlines()))
+    assert len(lines) == 12
+    assert lines[0]["strategy"] == "mirrored" and float(lines[0]["training_seconds"]) > 0
+
+
+def test_results_are_not_clipped_on_a_desktop_and_more_columns_are_shown_on_demand(open_page):
+    for name in ("report", "report-swept", "report-whole"):
+        tab = open_page(name, width=1280)
+        box = f"{TABLE}.parentElement"
+        assert tab.run(f"{box}.scrollWidth - {box}.clientWidth") <= 0
+    shown = f"[...{TABLE}.tHead.rows[0].cells].filter((cell) => cell.offsetWidth).length"
+    before = tab.run(shown)
+    tab.run("document.querySelector('.columns input').click()")
+    assert tab.run(shown) > before
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="no pdftotext (Debian: poppler-utils)")
+def test_headings_are_repeated_on_the_next_page_of_a_print(open_page, tmp_path):
+    tab = open_page("report-long")
+    tab.screen(paper=True)
+    (tmp_path / "page.pdf").write_bytes(tab.pdf())
+    text = subprocess.run(
+        ["pdftotext", "-layout", tmp_path / "page.pdf", "-"], check=True, capture_output=True, text=True
+    )
+    pages = text.stdout.split("\f")
+    first, continued = [
+        page for page in pages if re.search(r"^(mirrored|horovod) +\d+ +\d+\.\d", page, re.M)
+    ][:2]
+    assert "Results" in first and "Results" not in continued
+    assert "Throughput" in first and "Throughput" in continued

@@ -50,7 +50,7 @@ def test_all_lines_together_have_a_bounded_weight():
     runs = [synthetic.run(name, n, epochs=200) for n in COUNTS[:8] for name in names]
     records, *_ = loss_records(analyse("made", runs))
     assert len(records) <= MOST_RECORDS + 2 * len(runs)
-    lines = {(record["strategy"], record["workers"], record["set"]) for record in records}
+    lines = {(record["series"], record["workers"], record["set"]) for record in records}
     assert len(records) / len(lines) >= LEAST_EPOCHS
 
 

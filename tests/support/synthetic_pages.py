@@ -82,6 +82,7 @@ def _gallery() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "report": lambda: report(synthetic.seeded((1, 2, 4), STRATEGIES), synthetic.unfinished()),
     "report-swept": lambda: report(swept(), []),
+    "report-long": lambda: report(synthetic.seeded((1, 2, 4, 8, 16, 32), STRATEGIES), []),
     "report-two-workers": lambda: report(synthetic.seeded((1, 2), ("horovod",), seeds=1), []),
     "report-nothing-yet": lambda: report([], synthetic.unfinished()),
     "report-whole": lambda: page(synthetic_whole.whole()),

@@ -240,10 +240,7 @@ def _lines(
         record["place"] = round(record["workers"] * factor + shift, 4)
         record["joined"] = joined[record["strategy"], record["variant"]] >= LEAST_COUNTS
     source, x = data(records), workers(counts, "place")
-    picked = alt.selection_point(name="picked", fields=["series"], bind="legend")
-    several = len(shown) > 1
-    faded = alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.12)) if several else alt.value(1.0)
-    drawn = alt.Chart(source).encode(x, y, colour, opacity=faded)
+    drawn = alt.Chart(source).encode(x, y, colour, opacity=alt.value(1.0))
     layers: list[Any] = []
     for _, ends in guides:
         line = alt.Chart(data([{"place": place, "value": value} for place, value in ends]))
@@ -259,8 +256,7 @@ def _lines(
         layers += [tick.encode(y=f"{end}:Q") for end in ("low", "high")]
     if any(record["advised"] for record in records):
         layers.append(drawn.transform_filter("datum.advised").mark_point(size=380, strokeWidth=2.5))
-    points = drawn.mark_point(filled=True, size=80).encode(shape=shape, tooltip=tips)
-    layers.append(points.add_params(picked) if several else points)
+    layers.append(drawn.mark_point(filled=True, size=80).encode(shape=shape, tooltip=tips))
     if panels:
         for layer in layers:
             if layer.data is source:  # with data of its own, a layer would show all of it in each panel

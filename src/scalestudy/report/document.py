@@ -7,10 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 from scalestudy.report.figure import Figure
 
 CODE = re.compile(r"`([^`]+)`")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class Heading:
     brief: str = ""
     """Short form of name and unit for narrow tables."""
     numeric: bool = True
+    detail: bool = False
+    """Whether a page shows the column on demand."""
 
 
 def headings_of(*names: str) -> tuple[Heading, ...]:
@@ -94,6 +98,9 @@ class Table:
         essential: How many leading columns are shown even on a narrow terminal; 0 for all.
         sortable: Whether a page can sort and search it.
         gaps: Indices of the rows before which others are left out.
+        series: Name of each row's series in the figures, by which a page filters both.
+        links: Anchor of each row, for addresses within a page.
+        csv: All columns as CSV, which a page offers for download.
     """
 
     headings: tuple[Heading, ...]
@@ -105,6 +112,9 @@ class Table:
     essential: int = 0
     sortable: bool = False
     gaps: tuple[int, ...] = ()
+    series: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    csv: str = ""
 
     @cached_property
     def remarked(self) -> set[int]:
@@ -126,7 +136,19 @@ class Table:
         gaps = tuple(index for index, place in enumerate(places) if place != before[index] + 1)
         if places and places[-1] != len(self.rows) - 1:
             gaps = (*gaps, len(places))
-        return replace(self, rows=tuple(self.rows[place] for place in places), chosen=chosen, gaps=gaps)
+        return replace(
+            self,
+            rows=_at(self.rows, places),
+            series=_at(self.series, places),
+            links=_at(self.links, places),
+            chosen=chosen,
+            gaps=gaps,
+        )
+
+
+def _at(values: tuple[T, ...], places: Sequence[int]) -> tuple[T, ...]:
+    """The values at these places; none if there are no values."""
+    return tuple(values[place] for place in places) if values else ()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.runs import Run, epoch_values
 from scalestudy.report.figure import COLOURS, HEIGHT, WIDTH, Figure, data, figure, ramp, tooltip
-from scalestudy.report.figure_data import MOST_PANELS, Records, downsample, rounded, series_name
+from scalestudy.report.figure_data import MOST_PANELS, Records, downsample, labels, rounded, series_name
 from scalestudy.report.number_format import time_unit
 
 MOST_EPOCHS = 60
@@ -42,7 +42,7 @@ def losses(findings: Findings) -> list[Figure]:
 
 def loss_records(findings: Findings) -> tuple[Records, str, str]:
     """Mean losses over the seeds by epoch, the unit of time, and a sentence on rows that are left out."""
-    groups = findings.measures.groups
+    groups, named = findings.measures.groups, labels(findings)
     keys = [key for key, runs in groups.items() if any(run.epochs for run in runs)]
     shown = list(dict.fromkeys(map(series_name, keys)))[:MOST_PANELS]
     choice = findings.advice.choice
@@ -54,7 +54,8 @@ def loss_records(findings: Findings) -> tuple[Records, str, str]:
     most = max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_RECORDS // max(1, 2 * len(rows))))
     records: Records = []
     for key in rows:
-        fields = {"strategy": key.strategy, "panel": series_name(key), "workers": key.workers}
+        series = named.fields(key)["series"]
+        fields = {"series": series, "panel": series_name(key), "workers": key.workers}
         records += [fields | record for record in _means(groups[key], most, length)]
     return records, unit, f" Of {len(keys)} rows, {len(rows)} are drawn." if len(rows) < len(keys) else ""
 
@@ -104,9 +105,6 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
     panels = list(dict.fromkeys(record["panel"] for record in records))
     values = [record["loss"] for record in records]
     steep = min(values) > 0 and max(values) / min(values) > STEEP
-    picked = alt.selection_point(name="picked", fields=["workers"], bind="legend")
-    several = len(counts) > 1
-    faded = alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.1)) if several else alt.value(1.0)
     # A few numbers of workers get distinct colours; many get a ramp that shows their order.
     colours = list(COLOURS[: len(counts)]) if len(counts) < 5 else ramp(len(counts))
     titles = {name: axis for name, (_, axis, _) in WAYS.items()} | {"time": f"Training time ({unit})"}
@@ -139,12 +137,11 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
                 "workers:O",
                 title="Workers",
                 scale=alt.Scale(domain=counts, range=colours),
-                legend=alt.Legend() if several else None,
+                legend=alt.Legend() if len(counts) > 1 else None,
             ),
             sets,
             detail="panel:N",
             order="epoch:Q",
-            opacity=faded,
             tooltip=tooltip(
                 panel="Strategy",
                 workers="Workers",
@@ -154,10 +151,9 @@ def _against(records: Records, unit: str, field: str, caption: str) -> Figure:
             ),
         )
     )
-    chart: Any = base.add_params(picked) if several else base
-    drawn: Any = chart.properties(width=WIDTH, height=HEIGHT)
+    drawn: Any = base.properties(width=WIDTH, height=HEIGHT)
     if len(panels) > 1:
-        drawn = chart.properties(width=WIDTH // 2 - 20, height=230).facet(
+        drawn = base.properties(width=WIDTH // 2 - 20, height=230).facet(
             facet=alt.Facet("panel:N", title=None, sort=panels), columns=2
         )
     word = WAYS[field][0]

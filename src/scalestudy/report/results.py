@@ -1,17 +1,20 @@
 """The table of results, with one row for all points that differ only in seed and split."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from scalestudy.analysis.findings import Findings
 from scalestudy.analysis.measures import engines_of
 from scalestudy.analysis.quality import Verdict
-from scalestudy.analysis.runs import metric_label
+from scalestudy.analysis.runs import Key, metric_label
 from scalestudy.analysis.statistics import NOTHING, Estimate
 from scalestudy.analysis.study_table import Row
 from scalestudy.plugins.strategies import is_synchronous
 from scalestudy.report.document import Cell, Heading, Table
 from scalestudy.report.figure_data import basis_of
+from scalestudy.report.figure_data import labels as series_labels
+from scalestudy.report.formats import to_csv
 from scalestudy.report.number_format import (
     NOT_AVAILABLE,
     cost_unit,
@@ -93,13 +96,13 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
             line.append(_whole(row.timings))
         if batches:
             line.append(_whole(row.global_batch))
-    choice = findings.advice.choice
+    choice, labels = findings.advice.choice, series_labels(findings)
     return Table(
         (
             *identity_headings(names),
-            *(column.heading for column in columns),
+            *(replace(column.heading, detail=not column.brief) for column in columns),
             *_run_headings(timings),
-            *([Heading("Global batch", "samples", "batch")] if batches else []),
+            *([Heading("Global batch", "samples", "batch", detail=True)] if batches else []),
         ),
         tuple(map(tuple, lines)),
         footnotes=tuple(footnotes),
@@ -107,7 +110,16 @@ def results_table(findings: Findings, brief: bool = False) -> Table:
         chosen=next((index for index, row in enumerate(rows) if choice and row.key == choice.key), None),
         essential=2 + len(names) + [column.heading.name for column in columns].index("Quality") + 1,
         sortable=True,
+        series=tuple(labels.fields(row.key)["series"] for row in rows),
+        links=tuple(_link(row.key) for row in rows),
+        csv=to_csv(rows),
     )
+
+
+def _link(key: Key) -> str:
+    """Anchor of a row: its identity, so that an address stays true when the report is written again."""
+    words = f"row {key.strategy} {key.workers} {key.details}".strip()
+    return re.sub(r"[^A-Za-z0-9._]+", "-", words).strip("-")
 
 
 def swept_columns(rows: Sequence[Row]) -> list[str]:

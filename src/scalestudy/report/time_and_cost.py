@@ -226,7 +226,6 @@ def phases(findings: Findings) -> list[Figure]:
         return []
     bars = list(dict.fromkeys(record["bar"] for record in records))
     colours = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
-    picked = alt.selection_point(name="picked", fields=["phase"], bind="legend")
     chart = (
         alt.Chart(data(records))
         .mark_bar(height={"band": 0.78})
@@ -235,10 +234,8 @@ def phases(findings: Findings) -> list[Figure]:
             alt.Y("bar:N", title=None, sort=bars, axis=alt.Axis(labelLimit=260)),
             alt.Color("phase:N", title="Phase", scale=colours),
             order="order:Q",
-            opacity=alt.when(picked).then(alt.value(1.0)).otherwise(alt.value(0.15)),
             tooltip=tooltip(bar="Point", phase="Phase", time=f"Time ({unit})|,.3~f", share="Share|.1%"),
         )
-        .add_params(picked)
         .properties(width=WIDTH, height=len(bars) * (26 if len(bars) <= 24 else 18))
     )
     rows = len(findings.phases)
@@ -254,16 +251,18 @@ def phase_records(findings: Findings) -> tuple[Records, list[str], str]:
     """Mean seconds by phase, the phases in order, and the unit of time."""
     shown = _largest(findings.phases.values())
     unit, length = time_unit([sum(seconds.values()) for seconds in findings.phases.values()])
+    named = labels(findings)
     records: Records = []
     for key in list(findings.phases)[:MOST_ROWS]:
+        series = named.fields(key)["series"]
         by_phase = findings.phases[key]
         total = sum(by_phase.values()) or 1.0
         for order, (name, members) in enumerate(shown.items()):
             seconds = sum(by_phase.get(member, 0.0) for member in members)
             if seconds > 0:
                 records.append(
-                    {"bar": bar(key), "phase": name, "order": order, "time": rounded(seconds / length)}
-                    | {"share": rounded(seconds / total)}
+                    {"series": series, "bar": bar(key), "phase": name, "order": order}
+                    | {"time": rounded(seconds / length), "share": rounded(seconds / total)}
                 )
     return records, list(shown), unit
 

@@ -62,6 +62,7 @@ def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> s
             charts=script_json(_charts(document)) if scripts else "",
             name=_once("{}-{}"),
             label=_once("{} ({})"),
+            file_name=re.sub(r"[^A-Za-z0-9._-]+", "-", document.title).strip("-.") or "results",
         )
     )
     return page + "\n"

@@ -2,13 +2,23 @@
 const { light, dark, figures, datasets } = JSON.parse(document.getElementById("charts").textContent);
 const darkness = window.matchMedia("(prefers-color-scheme: dark)");
 const NARROW = 520;
+const hidden = { series: series.hidden, workers: new Set(), phase: new Set() };
 
 const rows = (spec) => (spec.datasets ?? []).flatMap((name) => datasets[name]);
+const visible = (row) => !series.hidden.has(row.series) && !hidden.phase.has(row.phase);
 const longest = (spec) => Math.max(2, ...rows(spec).map((row) => String(row.phase ?? row.series ?? (row.panel ? "" : "xxxx")).length));
+
+// The field whose values the legend lists.
+function coloured(spec) {
+  const field = spec.encoding?.color?.field;
+  return field ?? [spec.spec, ...(spec.layer ?? [])].filter(Boolean).map(coloured).find(Boolean);
+}
 
 function whole(spec) {
   const made = structuredClone(spec);
-  made.datasets = Object.fromEntries((spec.datasets ?? []).map((name) => [name, datasets[name]]));
+  const byWorkers = coloured(spec) === "workers";
+  const shown = (row) => visible(row) && !(byWorkers && hidden.workers.has(row.workers));
+  made.datasets = Object.fromEntries((spec.datasets ?? []).map((name) => [name, datasets[name].filter(shown)]));
   return made;
 }
 
@@ -24,7 +34,7 @@ function fitted(spec, width, first) {
   }
   made.width = "container";
   made.autosize = { type: "fit-x", contains: "padding" };
-  if (first) made.height = Math.min(made.height, 250);
+  if (first) made.height = Math.min(made.height, 220);
   const names = made.encoding?.y?.axis;
   if (width < NARROW && names?.labelLimit) names.labelLimit = width / 3;
   if (width < NARROW && made.layer) {
@@ -62,11 +72,29 @@ async function draw(box) {
     });
     views.get(box)?.finalize();
     views.set(box, view);
+    clickable(box, coloured(figures[name].spec));
     box.dataset.drawn = width;
   } catch (error) {
     console.error(error);
     box.closest("figure").classList.add("failed");
   }
+}
+
+// An entry of a legend hides what it names, or shows it again.
+function clickable(box, field) {
+  if (!hidden[field]) return;
+  const symbols = [...box.querySelectorAll(".role-legend-symbol path")];
+  box.querySelectorAll(".role-legend-label text").forEach((label, index) => {
+    const value = field === "workers" ? Number(label.textContent) : label.textContent;
+    for (const entry of [label, symbols[index]].filter(Boolean)) {
+      entry.classList.toggle("hidden-series", hidden[field].has(value));
+      entry.addEventListener("click", () => {
+        if (field === "series") return series.toggle(value);
+        if (!hidden[field].delete(value)) hidden[field].add(value);
+        boxes.forEach(draw);
+      });
+    }
+  });
 }
 
 // The picture for paper and for files: light and wide, whatever the screen is.
@@ -119,7 +147,9 @@ for (const box of boxes) {
 }
 await Promise.all(boxes.map(draw));
 document.documentElement.dataset.charts = "drawn";
+document.dispatchEvent(new Event("drawn"));
 darkness.addEventListener("change", () => boxes.forEach(draw));
+document.addEventListener("serieschange", () => boxes.forEach(draw));
 // A folded part has no width until it is opened.
 new ResizeObserver(() => {
   boxes.filter((box) => Math.abs(box.clientWidth - (box.dataset.drawn ?? 0)) > 4).forEach(draw);
