@@ -141,3 +141,39 @@ def test_the_demo_writes_one_page_and_says_where(call, tmp_path: Path, monkeypat
 def test_the_demo_writes_nothing_but_a_page(call, tmp_path: Path, name: str):
     assert call("demo", "--out", tmp_path / name)[0] == 2
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """Addresses opened in a browser that is there."""
+    addresses: list[str] = []
+    monkeypatch.setenv("BROWSER", "a-browser")
+    monkeypatch.setattr("webbrowser.open", lambda address: not addresses.append(address))
+    return addresses
+
+
+def test_a_run_has_a_live_page_that_is_opened_and_leads_to_the_report_at_its_end(
+    call, study: Path, launcher, opened
+) -> None:
+    assert call("run", study, "--open", "--no-report")[0] == 0
+    page = study.parent / "studies" / "study" / "report" / "live.html"
+    assert opened == [page.resolve().as_uri()]
+    text = page.read_text()
+    assert "2 done" in text and "data-live" not in text
+
+
+@pytest.mark.slow
+def test_without_a_browser_the_path_of_the_page_is_printed(call, finished: Path, monkeypatch) -> None:
+    for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    code, text, errors = call("report", finished, "--open")
+    page = str(finished / "report" / "report.html")
+    assert code == 0 and page in text and page in errors
+    assert call("report", finished, "--open", "--format", "csv")[0] == 2
+
+
+def test_a_folder_of_studies_has_an_index(call, finished: Path) -> None:
+    code, text, _ = call("report", finished.parent)
+    assert code == 0 and "2 of 2" in text
+    assert call("report", finished.parent, "--format", "html")[0] == 0
+    assert "2 of 2" in (finished.parent / "index.html").read_text()

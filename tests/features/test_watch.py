@@ -13,6 +13,7 @@ from scalestudy.config.parse import load_study
 from scalestudy.features import watch
 from scalestudy.features.watch import last_line, picture
 from scalestudy.launch.study_status import study_status
+from scalestudy.report.live_page import LivePage
 from scalestudy.store.records import Progress
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
@@ -88,6 +89,6 @@ def test_in_a_terminal_it_follows_and_ends_with_the_study(folder, monkeypatch):
     run.log(0).write_text("a word of rank 0\n")
     monkeypatch.setattr(watch.time, "sleep", lambda seconds: run.write_result(result_of(run.point())))
     console = Console(file=StringIO(), width=100, height=30, force_terminal=True, no_color=True)
-    watch.show(folder.path, console, overview_table)
+    watch.show(folder.path, console, overview_table, LivePage(folder.path))
     text = console.file.getvalue()
     assert text.index("1 running") < text.index("[0] a word of rank 0") < text.index("1 done, 1 missing")

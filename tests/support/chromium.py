@@ -133,6 +133,17 @@ class Tab:
             f" look(); }})"
         )
 
+    def wait_over_loads(self, until: str) -> None:
+        """Wait until an expression is true on a page that loads itself again."""
+        limit = time.monotonic() + PATIENCE
+        while time.monotonic() < limit:
+            try:
+                if self.run(until):
+                    return
+            except AssertionError:  # between two documents
+                continue
+        raise AssertionError(f"never true: {until}")
+
     def run(self, expression: str) -> Any:
         """Value of an expression; a promise is awaited."""
         answer = self.ask("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)

@@ -47,6 +47,9 @@ class Listener:
         """Report a longer task such as "Preparing digits"; yields a callback for the amount done."""
         yield lambda done, total=total: None
 
+    def next_runs(self, text: str) -> None:
+        """Report what runs next and why, before it does."""
+
     def already_done(self, count: int, total: int) -> None:
         """Report how many points were done before."""
 
@@ -119,6 +122,10 @@ def stay(
     waiting = {point.name for point in todo}
     lost: dict[str, Failure] = {}
 
+    def shown() -> Overview:
+        upcoming = tuple(point.name for point in todo if point.name in waiting)
+        return replace(with_turns(overview, waiting), upcoming=upcoming)
+
     def look(names: Sequence[str] | None = None) -> None:
         nonlocal overview
         try:
@@ -126,7 +133,7 @@ def stay(
         except OSError as error:  # keep the last known state
             listener.note(f"{error.filename or folder.path} cannot be read: {error.strerror or error}")
         overview = _with_lost(overview, lost)
-        listener.points_changed(with_turns(overview, waiting))
+        listener.points_changed(shown())
 
     def step(taken: Step) -> None:
         if isinstance(taken, UnrecordedFailure):
@@ -137,7 +144,7 @@ def stay(
         elif isinstance(taken, Note):
             listener.note(taken.text)
 
-    with listener.following(with_turns(overview, waiting)):
+    with listener.following(shown()):
         try:
             drive(launcher.start(folder, todo, options), step)
         finally:

@@ -58,7 +58,7 @@ def run_until(
         step = next_runs(sweep.known(plan), limits, until)
         if isinstance(step, Ended):
             break
-        listener.note(f"Next: {in_words(step)}")
+        listener.next_runs(in_words(step))
         new = sweep.points_of(step)
         chosen += new
         plan.points, plan.overview = chosen, _overview(plan, new)

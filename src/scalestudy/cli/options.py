@@ -57,6 +57,7 @@ FileOption = Annotated[
         name="--out",
     ),
 ]
+OpenOption = Annotated[bool, option("Open the page in the browser.", name="--open")]
 ForceOption = Annotated[bool, option("Overwrite existing files.", name="--force")]
 TaskOption = Annotated[
     str | None,

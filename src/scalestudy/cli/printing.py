@@ -1,5 +1,6 @@
 """Consoles of the command line, and how errors and bugs are printed."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,16 @@ def err() -> "Console":
     from scalestudy.report.as_terminal import PlainConsole
 
     return PlainConsole(highlight=False, soft_wrap=True, stderr=True)
+
+
+def open_page(page: Path) -> None:
+    """Open a page in the browser; without a desktop, say where the page is."""
+    import webbrowser
+
+    # A browser for terminals would take the one in which the command prints.
+    desktop = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
+    if not (desktop and webbrowser.open(page.resolve().as_uri())):
+        err().print(f"No browser here. Open the page on a desktop: {page}", markup=False)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from scalestudy.cli.options import (
     FromWorkersOption,
     MarginOption,
     MetricOption,
+    OpenOption,
     RowOption,
     SamplesOption,
     StudyArgument,
@@ -29,7 +30,7 @@ from scalestudy.cli.options import (
     option,
     plan_given,
 )
-from scalestudy.cli.printing import out, show_document, writing
+from scalestudy.cli.printing import open_page, out, show_document, writing
 from scalestudy.util.errors import UserError
 from scalestudy.util.files import refuse_target
 
@@ -90,12 +91,15 @@ def report(
             "FILE",
         ),
     ] = None,
+    browser: OpenOption = False,
     force: ForceOption = False,
 ) -> None:
     """Print or write the report of a study, finished or not.
 
-    STUDY may also be a file written by --share. With --from, numbers measured elsewhere are reported instead.
+    STUDY may also be a file written by --share, or a folder of several studies, which are listed with their
+    questions and choices. With --from, numbers measured elsewhere are reported instead.
     """
+    from scalestudy.features.study_index import studies_in
     from scalestudy.report.formats import to_csv, to_json
     from scalestudy.report.study_document import render_text, report_document, write_report
     from scalestudy.report.write_document import FORMS, form_by_ending
@@ -106,7 +110,12 @@ def report(
         _share(study, share, force=force)
         return
     refuse_target(file, [study], force=force or bool(source))  # see _findings
-    form = form_by_ending(form, file, ("csv", *FORMATS), "table")
+    if study is not None and not source and (several := studies_in(study)):
+        _index(study, several, form, file, browser=browser)
+        return
+    form = form_by_ending(form, file, ("csv", *FORMATS), "html" if browser else "table")
+    if browser and form != "html":
+        raise UserError("a page for --open", f"--format {form}", "Leave one of them out.")
     if target_quality is not None and not isfinite(target_quality):
         raise UserError("a finite --target-quality", f"{target_quality}", "Correct it.")
     options = (column or (), strategy, workers, metric, better, quality_margin, row)
@@ -118,7 +127,10 @@ def report(
             received = "--from without it" if source else "a shared file without it"
             raise UserError("a file for the page", received, "Name one: --out report.html")
         with writing(None):
-            console.print(f"Wrote {write_report(opened, findings=findings)}", markup=False)
+            written = write_report(opened, findings=findings)
+        console.print(f"Wrote {written}", markup=False)
+        if browser:
+            open_page(written)
         return
     colour = file is None and console.is_terminal and not console.no_color
     page = _page(opened, findings) if opened and file is None else None
@@ -128,6 +140,21 @@ def report(
         "json": lambda: to_json(findings),
     }
     show_document(report_document(findings, drawn=form in FORMS), form, file, programs)
+    if browser and file:
+        open_page(file)
+
+
+def _index(folder: Path, studies: list[Path], form: str | None, file: Path | None, *, browser: bool) -> None:
+    from scalestudy.features.study_index import index_document, lines_of
+    from scalestudy.report.write_document import FORMS, form_by_ending
+
+    chosen = form_by_ending(form, file, FORMS, "html" if browser else "table")
+    if file is None and chosen == "html":
+        file = folder / "index.html"
+    document = index_document(folder.name, lines_of(studies, (file or folder / "index.html").parent))
+    show_document(document, chosen, file, {})
+    if browser and file:
+        open_page(file)
 
 
 def _share(study: Path | None, file: Path, *, force: bool) -> None:

@@ -13,6 +13,7 @@ from scalestudy.cli.options import (
     DeviceOption,
     DryRunOption,
     EpochsOption,
+    OpenOption,
     ReportOption,
     ResultsOption,
     SamplesOption,
@@ -22,7 +23,7 @@ from scalestudy.cli.options import (
     seconds_given,
     worker_counts,
 )
-from scalestudy.cli.printing import err, out
+from scalestudy.cli.printing import err, open_page, out
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
@@ -62,11 +63,15 @@ def run(
     budget: BudgetOption = None,
     epochs: EpochsOption = None,
     samples: SamplesOption = None,
+    show: OpenOption = False,
 ) -> None:
     """Run the missing points of a study, then write its report.
 
     With --until decided, time every row first, and train only what the decision needs, with as many seeds as
     it needs. With --until timed, only time the rows, for time and cost of the planned training in minutes.
+    Meanwhile report/live.html of the results folder shows progress, losses and what is next; a browser loads
+    it again by itself, without a server, until the study ends.
+
     --epochs and --samples say which training is planned, as [plan] in the study file does.
 
     After Ctrl-C, run it again to continue. With launch.on = "slurm" or "pbs" the points are submitted and
@@ -78,6 +83,7 @@ def run(
     from scalestudy.app.until import run_until
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.launch.launcher import Options
+    from scalestudy.report.live_page import LivePage
 
     resume = shlex.join(["scalestudy", "run", str(study), *(["--out", str(folder)] if folder else [])])
     options = Options(at_most=at_most, repeat=repeat)
@@ -93,7 +99,8 @@ def run(
     if dry_run:
         print_dry_run(request, options, limits, until or "decided")
         return
-    terminal = Terminal()
+    page = LivePage(request.target, shown=open_page if show else None)
+    terminal = Terminal(page=page)
     try:
         if limits is None:
             result = run_study(request, listener=terminal, options=options, report=report)
@@ -111,6 +118,10 @@ def run(
         )
         err().print(text, markup=False)
         raise typer.Exit(130) from None
+    finally:
+        page.end()
+    if show and not page.was_shown:  # nothing was left to run
+        open_page(request.target / "report" / "report.html")
     if busy := result.overview.disturbed:
         count = f"{len(busy)} of {len(result.overview.points)} runs"
         first, *others = dict.fromkeys(status.disturbed for status in busy)

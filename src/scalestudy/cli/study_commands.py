@@ -11,6 +11,7 @@ import typer
 from scalestudy.cli.options import (
     AnswerOption,
     ForceOption,
+    OpenOption,
     PointOption,
     PointsOption,
     StudyArgument,
@@ -19,7 +20,7 @@ from scalestudy.cli.options import (
     open_study,
     option,
 )
-from scalestudy.cli.printing import err, out, write_new
+from scalestudy.cli.printing import err, open_page, out, write_new
 from scalestudy.util.errors import UserError
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def status(
     verify: Annotated[
         bool, option("Compare all files with their checksums instead.", name="--verify")
     ] = False,
+    browser: OpenOption = False,
     form: AnswerOption = "table",
 ) -> None:
     """Show the state, progress and quality of every point.
@@ -90,6 +92,9 @@ def status(
     States: missing (not started), queued, running, done, failed, cancelled (by a person), corrupt (a record
     cannot be read; see --verify).
 
+    --live also writes report/live.html in the results folder, which a browser loads again by itself until the
+    study ends; --open opens it.
+
     --verify compares finished runs with the checksums in their SHA256SUMS, checks the other records and the
     prepared data, and changes nothing. The exit code is 0 if all files are sound, and 1 if one is missing or
     corrupt (truncated, altered, unreadable). A run with a corrupt record is neither trained again nor counted
@@ -99,10 +104,15 @@ def status(
         # A folder may be too damaged to be opened.
         folder = study if study is not None and study.is_dir() else open_study(study).path
         raise typer.Exit(0 if _print_verified(folder, form) else 1)
+    if browser and not live:
+        raise UserError(
+            "--live with --open", "--open alone", "Add --live, or see `scalestudy report --open`."
+        )
     from scalestudy.app.follow import follow
     from scalestudy.app.selection import selected, status_record
     from scalestudy.cli.terminal_listener import Terminal
     from scalestudy.launch.study_status import study_status
+    from scalestudy.report.live_page import LivePage
     from scalestudy.store.study_folder import StudyFolder
 
     console, opened = out(), open_study(study)
@@ -110,10 +120,13 @@ def status(
         from scalestudy.cli.points_table import overview_table
         from scalestudy.features.watch import show
 
-        show(opened.path, console, overview_table)
+        page = LivePage(opened.path, shown=open_page if browser else None)
+        show(opened.path, console, overview_table, page)
         return
     if live and form == "table":
-        follow(opened.path, Terminal(console))
+        page = LivePage(opened.path, shown=open_page if browser else None)
+        follow(opened.path, Terminal(console, page))
+        page.end()
         opened = StudyFolder.open(opened.path)
     overview = study_status(opened)
     chosen = selected(overview, states=states or [], patterns=points or [])

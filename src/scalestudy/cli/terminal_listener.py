@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from scalestudy.app.follow import Listener, ProgressCallback
 from scalestudy.app.selection import waiting_sentences
-from scalestudy.cli.points_table import line_of, overview_table, silence
+from scalestudy.cli.points_table import overview_table, silence
 from scalestudy.cli.printing import err, out
+from scalestudy.report.point_lines import line_of
 from scalestudy.store.state import ENDED
 
 if TYPE_CHECKING:
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
 
     from scalestudy.analysis.findings import Findings
     from scalestudy.launch.launcher import Overview, PointStatus
+    from scalestudy.report.live_page import LivePage
     from scalestudy.store.study_folder import StudyFolder
 
 
 class Terminal(Listener):
-    """Prints events. On a terminal, the table is redrawn in place."""
+    """Prints events, and writes the live page, if any. In a terminal, the table is redrawn in place."""
 
-    def __init__(self, console: "Console | None" = None) -> None:
+    def __init__(self, console: "Console | None" = None, page: "LivePage | None" = None) -> None:
         self.console = console or out()
+        self.page = page
         self._live: Live | None = None
         self._shown: Overview | None = None
         self._silence_shown = False
@@ -34,6 +37,12 @@ class Terminal(Listener):
     def note(self, text: str) -> None:
         """Print on standard error."""
         err().print(text, markup=False)
+
+    def next_runs(self, text: str) -> None:
+        """Print on standard error."""
+        self.note(f"Next: {text}")
+        if self.page:
+            self.page.next = text
 
     @contextmanager
     def progress(self, what: str, total: int | None = None, unit: str = "") -> Iterator[ProgressCallback]:
@@ -67,6 +76,8 @@ class Terminal(Listener):
     def following(self, overview: "Overview") -> Iterator[None]:
         """Show the live table, if there is a terminal."""
         self._shown, self._silence_shown = overview, False
+        if self.page:
+            self.page.update(overview)
         if not self.console.is_terminal:
             self._print_silence(overview)
             self._print_stuck(overview)
@@ -81,6 +92,8 @@ class Terminal(Listener):
     def points_changed(self, overview: "Overview") -> None:
         """Redraw changes, or print a line for each run that has ended."""
         before, self._shown = self._shown, overview
+        if self.page:
+            self.page.update(overview)
         if self._live is None:
             self._print_silence(overview)
             self._print_stuck(overview)

@@ -8,30 +8,28 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from scalestudy.analysis.remaining import Remaining, begun, remaining
+from scalestudy.analysis.remaining import begun, remaining
 from scalestudy.app.follow import pause
 from scalestudy.launch.failures import log_files
 from scalestudy.launch.launcher import Overview, PointStatus, launcher_of
 from scalestudy.launch.study_status import study_status
+from scalestudy.report.live_page import LivePage, remaining_text
 from scalestudy.store.run_folder import RunFolder
 from scalestudy.store.study_folder import StudyFolder
-from scalestudy.util import units
 from scalestudy.util.errors import printable
 
 MOST_RUNS = 4
 """Maximum number of running points shown with their utilisation and last log line."""
-CLOCK_FROM = 1800
-"""If at least this many seconds remain, the time of day of the end is shown too."""
 LOG_TAIL = 2**12
 """Bytes read from the end of a log to find its last line."""
 Table = Callable[[Overview, int], RenderableType]
 """Builds the table of all points, in the given number of lines."""
 
 
-def show(path: Path, console: Console, table: Table) -> None:
+def show(path: Path, console: Console, table: Table, page: LivePage) -> None:
     """Show a study live until none of its points is queued or running, or until Ctrl-C.
 
-    `table` builds the table of points.
+    `table` builds the table of points; `page` is written meanwhile.
 
     Raises:
         UserError: If the study cannot be read.
@@ -44,7 +42,9 @@ def show(path: Path, console: Console, table: Table) -> None:
                 folder = StudyFolder.open(path)  # points may have been added since
                 overview = study_status(folder, known=overview)
                 live.update(picture(folder, overview, table, console.height), refresh=True)
+                page.update(overview)
                 if not overview.open:
+                    page.end()
                     return
                 time.sleep(pause(time.monotonic() - started))
         except KeyboardInterrupt:
@@ -65,26 +65,6 @@ def _heading(name: str, text: str) -> Text:
     heading = Text(printable(name), style="bold", no_wrap=True, overflow="ellipsis")
     heading.append(f"  {text}", style="not bold")
     return heading
-
-
-def remaining_text(left: Remaining, *, moving: bool) -> str:
-    """Return text like `ends in 1:05:00 h (0:50:00 h … 2:00:00 h) · 12.1 of about 31 worker-hours`."""
-    parts = []
-    if left.seconds is not None:
-        low, likely, high = left.seconds
-        span = "" if high - low < 0.02 * likely else f" ({units.duration(low)} … {units.duration(high)})"
-        least = "at least " if left.unknown else ""
-        parts.append(f"{'ends in' if moving else 'not run yet:'} {least}{units.duration(likely)}{span}")
-        if moving and likely >= CLOCK_FROM:
-            parts[-1] += time.strftime(", %a %H:%M", time.localtime(time.time() + likely))
-    elif left.unknown and moving:
-        parts.append("end not known yet")
-    spent = units.three_digits(left.hours)
-    if left.expected is not None and left.expected > 1.005 * left.hours:
-        parts.append(f"{spent} of about {units.three_digits(left.expected)} worker-hours")
-    elif left.hours:
-        parts.append(f"{spent} worker-hours")
-    return " · ".join(parts)
 
 
 def _details(status: PointStatus) -> list[Text]:

@@ -83,12 +83,14 @@ class Overview:
         asked: Unix time of the queue's last answer; 0 if there is none.
         error: Why there is no newer answer; "" if the answer is current.
         silent: Title of the queue that was asked.
+        upcoming: Names of the points that this process will run next, in order.
     """
 
     points: list[PointStatus]
     asked: float = 0.0
     error: str = ""
     silent: str = ""
+    upcoming: tuple[str, ...] = ()
 
     @property
     def open(self) -> list[PointStatus]:

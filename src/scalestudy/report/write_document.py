@@ -49,7 +49,7 @@ def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> s
     dark = {} if document.live else {d.figure.name: still(d.figure, dark=True) for d in shown}
     scripts = document.live and bool(shown)
     page = (
-        _templates()
+        templates()
         .get_template("document.html.j2")
         .render(
             document=document,
@@ -69,7 +69,8 @@ def html(document: Document, pictures: Mapping[str, Picture] | None = None) -> s
 
 
 @cache
-def _templates() -> "jinja2.Environment":
+def templates() -> "jinja2.Environment":
+    """The templates of pages."""
     import jinja2
 
     templates = jinja2.Environment(

@@ -1,0 +1,60 @@
+"""A page over several studies, for `scalestudy report FOLDER`: the question and the choice of each."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from scalestudy.analysis.findings import read_study
+from scalestudy.launch.study_status import study_status
+from scalestudy.report.document import Cell, Document, Heading, Paragraph, Table
+from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util.errors import ScalestudyError
+
+PATTERNS = ("*/study.json", "studies/*/study.json", "*/studies/*/study.json")
+"""Where studies lie in a folder of results, of a project, or of projects."""
+HEADINGS = (
+    Heading("Study", numeric=False),
+    Heading("Question", numeric=False),
+    Heading("Choice", numeric=False),
+    Heading("Runs"),
+    Heading("When", numeric=False),
+)
+
+
+def studies_in(folder: Path) -> list[Path]:
+    """Folders of the studies below a folder; none if it is a study itself, or no folder."""
+    if not folder.is_dir() or (folder / "study.json").exists():
+        return []
+    return sorted({file.parent for pattern in PATTERNS for file in folder.glob(pattern)})
+
+
+def lines_of(studies: Sequence[Path], beside: Path) -> tuple[tuple[str | Cell, ...], ...]:
+    """A row for each study, the newest first; links lead from the folder `beside` to the studies' pages."""
+    lines = [_line(study, beside) for study in studies]
+    return tuple(sorted(lines, key=lambda line: str(line[-1]), reverse=True))
+
+
+def index_document(name: str, lines: tuple[tuple[str | Cell, ...], ...]) -> Document:
+    """The page of these rows."""
+    words = "Choices are those of each study's own report, which its name opens where it has been written."
+    table = Table(HEADINGS, lines, name="studies", sortable=True)
+    return Document(
+        f"Studies in {name or 'this folder'}", (table, Paragraph(words)), "Scaling studies", live=True
+    )
+
+
+def _line(path: Path, beside: Path) -> tuple[str | Cell, ...]:
+    try:
+        folder = StudyFolder.open(path)
+        overview = study_status(folder)
+        findings = read_study(folder, overview=overview)
+    except ScalestudyError as error:
+        return path.name, "", f"It cannot be read: {error.received}. {error.action}", "", ""
+    page = path / "report" / "report.html"
+    link = Path(os.path.relpath(page.resolve(), beside.resolve())).as_posix() if page.exists() else ""
+    done = sum(status.state == "done" for status in overview.points)
+    ends = [run.result.finished for run in findings.runs if run.result.finished]
+    when = max(ends, default="")[:16].replace("T", " ")
+    question = folder.study.description or folder.study.title or ""
+    runs = f"{done} of {len(overview.points)}"
+    return Cell(path.name, link=link), question, findings.advice.headline, runs, when

@@ -1,0 +1,180 @@
+"""The page of a study that goes on: it is written repeatedly, and loads itself again until the study ends.
+
+It needs no server: a browser shows the file, also one in a mounted home. It draws no figures with Vega, whose
+preparation would take time from the workers on the same cores.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+from scalestudy.analysis.remaining import Remaining, begun, remaining
+from scalestudy.launch.launcher import Overview, PointStatus, launcher_of
+from scalestudy.report.point_lines import PointLine, counts, figure, line_of
+from scalestudy.report.write_document import templates
+from scalestudy.store.run_folder import RunFolder
+from scalestudy.store.study_folder import StudyFolder
+from scalestudy.util import units
+from scalestudy.util.files import REPORT, make_inside, write_atomically
+from scalestudy.util.modules import version
+
+EVERY = 30.0
+"""Seconds between two versions of the page, and after which a browser loads it again."""
+CLOCK_FROM = 1800
+"""If at least this many seconds remain, the time of day of the end is shown too."""
+MOST_POINTS = 500
+"""Largest number of points on the page."""
+PLACES = {"running": 0, "done": 2, "missing": 3}
+"""Places of states on the page; all others, which may need somebody, are between running and done."""
+WIDTH, HEIGHT = 100, 24
+"""Pixels of the curve of a run's losses."""
+IN_ORDER = "the order of the study: seed by seed, rows shuffled"
+
+
+def live_page(folder: Path) -> Path:
+    """Path of the live page of a study."""
+    return folder / REPORT / "live.html"
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A point on the page, with the losses of its run so far."""
+
+    point: PointLine
+    losses: tuple[float, ...]
+    curve: str
+    seconds: float | None
+
+
+class LivePage:
+    """Writes the page of a study while its points run, at most once in `every` seconds.
+
+    Where the folder cannot be written to (another user's study, a full disk), there is no page. `shown` is
+    called with the page's path once it is there.
+    """
+
+    def __init__(
+        self, folder: Path, every: float = EVERY, shown: Callable[[Path], None] | None = None
+    ) -> None:
+        self.path = live_page(folder)
+        self.next = ""
+        """What is next and why; "" for the order of the study."""
+        self._folder, self._every = folder, every
+        self._shown = shown
+        self._written: float | None = None
+        self._overview: Overview | None = None
+        self._losses: dict[Path, tuple[float, ...]] = {}
+
+    @property
+    def was_shown(self) -> bool:
+        """Whether the page has been written and shown."""
+        return self._shown is None
+
+    def update(self, overview: Overview) -> None:
+        """Write the page, unless the last version is too new."""
+        self._overview = overview
+        if self._written is None or time.monotonic() - self._written >= self._every:
+            self._write(overview, live=True)
+
+    def end(self) -> None:
+        """Write the last version, which leads to the report if there is one, and is not loaded again."""
+        if self._overview is not None:
+            self._write(self._overview, live=False)
+
+    def _write(self, overview: Overview, *, live: bool) -> None:
+        self._written = time.monotonic()
+        with suppress(OSError):
+            make_inside(self.path.parent)
+            write_atomically(self.path, self._page(overview, live=live), durable=False)
+            if self._shown:
+                self._shown(self.path)
+                self._shown = None
+
+    def _page(self, overview: Overview, *, live: bool) -> str:
+        study = StudyFolder.open(self._folder).study
+        running = [status for status in overview.points if status.state == "running"]
+        elapsed = {status.name: since for status in running if (since := begun(status)) is not None}
+        left = remaining(overview.points, elapsed, at_once=launcher_of(study).detached)
+        ordered = sorted(overview.points, key=lambda status: PLACES.get(status.state, 1))
+        lines = [self._line(status, elapsed.get(status.name)) for status in ordered[:MOST_POINTS]]
+        return (
+            templates()
+            .get_template("live.html.j2")
+            .render(
+                title=study.title or study.name,
+                description=study.description or "",
+                live=live,
+                milliseconds=round(1000 * self._every),
+                written=time.time(),
+                counts=counts([status.state for status in overview.points]),
+                time=remaining_text(left, moving=bool(overview.open)),
+                next=self._next(overview),
+                lines=lines,
+                more=len(ordered) - len(lines),
+                report="report.html" if (self.path.parent / "report.html").exists() else "",
+                version=version(),
+                figure=figure,
+                duration=units.duration,
+            )
+            + "\n"
+        )
+
+    def _next(self, overview: Overview) -> str:
+        if self.next:
+            return self.next
+        if not overview.upcoming:
+            return ""
+        status = overview.of(overview.upcoming[0])
+        return f"{status.name}, {status.point.why or 'in ' + IN_ORDER}"
+
+    def _line(self, status: PointStatus, elapsed: float | None) -> _Line:
+        losses = self._losses_of(status.run, done=status.state == "done") if status.run else ()
+        seconds = status.result.training_seconds if status.result else elapsed
+        return _Line(line_of(status), losses, curve(losses), seconds)
+
+    def _losses_of(self, run: RunFolder, *, done: bool) -> tuple[float, ...]:
+        """Losses on the validation set, else on the training set, after each epoch so far."""
+        if run.path in self._losses:
+            return self._losses[run.path]
+        epochs = run.epochs()
+        values = [(epoch.validation or {}).get("loss", epoch.loss) for epoch in epochs]
+        losses = tuple(value for value in values if value is not None and isfinite(value))
+        if done:  # an ended run's losses do not change
+            self._losses[run.path] = losses
+        return losses
+
+
+def curve(losses: Sequence[float]) -> str:
+    """Points of a polyline in a box of `WIDTH` by `HEIGHT` pixels; "" for fewer than two losses."""
+    if len(losses) < 2:
+        return ""
+    low, high = min(losses), max(losses)
+    span = high - low or 1.0
+    across = (WIDTH - 4) / (len(losses) - 1)
+    places = [
+        (2 + across * index, 2 + (HEIGHT - 4) * (high - loss) / span) for index, loss in enumerate(losses)
+    ]
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+
+
+def remaining_text(left: Remaining, *, moving: bool) -> str:
+    """Return text like `ends in 1:05:00 h (0:50:00 h … 2:00:00 h) · 12.1 of about 31 worker-hours`."""
+    parts = []
+    if left.seconds is not None:
+        low, likely, high = left.seconds
+        span = "" if high - low < 0.02 * likely else f" ({units.duration(low)} … {units.duration(high)})"
+        least = "at least " if left.unknown else ""
+        parts.append(f"{'ends in' if moving else 'not run yet:'} {least}{units.duration(likely)}{span}")
+        if moving and likely >= CLOCK_FROM:
+            parts[-1] += time.strftime(", %a %H:%M", time.localtime(time.time() + likely))
+    elif left.unknown and moving:
+        parts.append("end not known yet")
+    spent = units.three_digits(left.hours)
+    if left.expected is not None and left.expected > 1.005 * left.hours:
+        parts.append(f"{spent} of about {units.three_digits(left.expected)} worker-hours")
+    elif left.hours:
+        parts.append(f"{spent} worker-hours")
+    return " · ".join(parts)
