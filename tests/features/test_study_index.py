@@ -4,9 +4,9 @@ import pytest
 
 from scalestudy.config.expand import expand
 from scalestudy.config.parse import load_study
-from scalestudy.features.study_index import index_document, lines_of, studies_in
+from scalestudy.features.study_index import index_document, lines_of
 from scalestudy.report.write_document import html, markdown
-from scalestudy.store.study_folder import StudyFolder
+from scalestudy.store.study_folder import StudyFolder, studies_in
 from synthetic_result import result_of
 
 TEXT = 'task = "cnn"\ndescription = "Which {} is best?"\n[sweep]\nworkers = [1, 2]\nseed = 0\n'

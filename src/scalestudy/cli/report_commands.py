@@ -99,10 +99,10 @@ def report(
     STUDY may also be a file written by --share, or a folder of several studies, which are listed with their
     questions and choices. With --from, numbers measured elsewhere are reported instead.
     """
-    from scalestudy.features.study_index import studies_in
     from scalestudy.report.formats import to_csv, to_json
     from scalestudy.report.study_document import render_text, report_document, write_report
     from scalestudy.report.write_document import FORMS, form_by_ending
+    from scalestudy.store.study_folder import studies_in
 
     if share is not None:
         if source or form or file:

@@ -10,8 +10,6 @@ from scalestudy.report.document import Cell, Document, Heading, Paragraph, Table
 from scalestudy.store.study_folder import StudyFolder
 from scalestudy.util.errors import ScalestudyError
 
-PATTERNS = ("*/study.json", "studies/*/study.json", "*/studies/*/study.json")
-"""Where studies lie in a folder of results, of a project, or of projects."""
 HEADINGS = (
     Heading("Study", numeric=False),
     Heading("Question", numeric=False),
@@ -19,13 +17,6 @@ HEADINGS = (
     Heading("Runs"),
     Heading("When", numeric=False),
 )
-
-
-def studies_in(folder: Path) -> list[Path]:
-    """Folders of the studies below a folder; none if it is a study itself, or no folder."""
-    if not folder.is_dir() or (folder / "study.json").exists():
-        return []
-    return sorted({file.parent for pattern in PATTERNS for file in folder.glob(pattern)})
 
 
 def lines_of(studies: Sequence[Path], beside: Path) -> tuple[tuple[str | Cell, ...], ...]:

@@ -334,3 +334,14 @@ def _nearby(path: Path) -> str:
     if not folders:
         return "Name the folder that `scalestudy run` made (studies/NAME beside the study file)."
     return "Nearby: " + ", ".join(folders[:5]) + "."
+
+
+PATTERNS = ("*/study.json", "studies/*/study.json", "*/studies/*/study.json")
+"""Where studies lie in a folder of results, of a project, or of projects."""
+
+
+def studies_in(folder: Path) -> list[Path]:
+    """Folders of the studies below a folder; none if it is a study itself, or no folder."""
+    if not folder.is_dir() or (folder / "study.json").exists():
+        return []
+    return sorted({file.parent for pattern in PATTERNS for file in folder.glob(pattern)})
