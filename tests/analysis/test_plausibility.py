@@ -179,6 +179,18 @@ def test_noise_alone_forms_no_groups():
     assert not {"two-groups-of-times", "two-groups-of-qualities"} & set(found)
 
 
+def test_a_wild_seed_leaves_the_verdict_of_other_rows_and_makes_passing_over_its_own_provisional():
+    wild = row(8, 500, qualities=(0.95, 0.951, 0.75))
+    advice = decide([*row(1, 3600), *row(2, 1850), *row(4, 960), *wild])
+    decision = advice.decision
+    assert decision.verdicts[key_of("native", 4, {})].kind == "no-worse"
+    assert decision.choice == key_of("native", 4, {})
+    assert decision.provisional == ("faster-may-learn",)
+    worse = row(8, 500, qualities=(0.75, 0.751, 0.749))
+    settled = decide([*row(1, 3600), *row(2, 1850), *row(4, 960), *worse]).decision
+    assert (settled.choice, settled.provisional) == (decision.choice, ())
+
+
 def test_a_small_margin_is_shown_with_its_digits():
     runs = [
         *row(1, 3600, qualities=(0.9993, 0.99931, 0.99929)),

@@ -264,9 +264,8 @@ def _switching(switch: Switch | None) -> str:
     if switch is None:
         return ""
     return (
-        f"For trainings of {switch.epochs:,} epochs ({units.duration(switch.seconds)}) or more, in which"
-        f" start-up and compilation weigh less: {switch.choice.label}. A section [plan] in the study file, or"
-        " --epochs, says which training is meant."
+        f"For trainings of {switch.epochs:,} epochs ({units.duration(switch.seconds)}) or more:"
+        f" {switch.choice.label}. Say what you plan: [plan], or --epochs."
     )
 
 

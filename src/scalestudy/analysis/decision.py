@@ -329,7 +329,7 @@ def _choose(
         choice=choice.key,
         provisional=_provisional(made, choice, kind, [p for p in faster if p.key in sound])
         + (("failures",) if any(_may_fail_by_chance(price, made, usual) for price in faster) else ())
-        + (("faster-may-learn",) if "not-shown" in unshown.values() else ()),
+        + (("faster-may-learn",) if "not-shown" in unshown.values() or _may_learn(made, faster) else ()),
         passed_over=tuple(
             PassedOver(price.key, unshown.get(price.key) or _objection(price, made))
             for price in faster
@@ -362,6 +362,20 @@ def _provisional(
     if made.relative or verdict.relative:
         reasons.append("relative")
     return tuple(dict.fromkeys(reasons))
+
+
+def _may_learn(made: Decision, faster: Sequence[Price]) -> bool:
+    """Whether a row was passed over for a loss that may be chance, and is cheap enough.
+
+    Where seeds are added until a verdict stands, such a row has had its chance, and was shown to lose.
+    """
+    return any(
+        made.verdicts[price.key].kind == "unclear"
+        and made.verdicts[price.key].seems_worse
+        and not made.verdicts[price.key].given_up
+        and (made.useful(price).efficiency.value or 0.0) >= made.target
+        for price in faster
+    )
 
 
 def _may_fail_by_chance(price: Price, made: Decision, usual: Failures) -> bool:
