@@ -92,3 +92,24 @@ def test_in_a_terminal_it_follows_and_ends_with_the_study(folder, monkeypatch):
     watch.show(folder.path, console, overview_table, LivePage(folder.path))
     text = console.file.getvalue()
     assert text.index("1 running") < text.index("[0] a word of rank 0") < text.index("1 done, 1 missing")
+
+
+def test_at_80_by_24_names_stay_whole_the_rest_is_counted_and_noise_of_tensorflow_is_passed_over(folder):
+    point = folder.points()[0]
+    many = [
+        point.model_copy(update={"name": f"multiworker-w16-s{seed}-batch_size=64", "seed": seed})
+        for seed in range(30)
+    ]
+    long = StudyFolder.create_or_open(folder.path.parent / "long", folder.study, many, "")
+    for place in range(12):
+        run = start(long, place)
+        run.log(0).write_text(
+            "epoch 3 of 4\n2026-11-28 22:01:02.123456: I tensorflow/core/util/port.cc:153] oneDNN is on.\n"
+            "To enable the following instructions: AVX2 FMA, rebuild TensorFlow.\n"
+        )
+    text = shown(long, 80, 24)
+    lines = text.splitlines()
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80
+    assert "multiworker-w16-s0-batch_size=64" in text and "running 3/4" in text
+    assert "more points." in text and "30 points: 12 running, 18 missing" in text
+    assert "epoch 3 of 4" in text and "oneDNN" not in text and "To enable" not in text

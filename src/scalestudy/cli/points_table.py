@@ -1,10 +1,12 @@
 """The points of a study as lines, as a table, or, if there are many, in groups."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -39,6 +41,41 @@ FEWEST_REASONS = 3
 OPEN = ("queued", "missing")
 
 
+def _age(row: PointLine) -> str:
+    if row.silent is None:
+        return ""
+    return f"{units.duration(row.silent)} ago" if row.silent else "now"
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of the table: its heading, and the cell of a row."""
+
+    heading: str
+    cell: Callable[[PointLine], RenderableType]
+    justify: Literal["left", "right"] = "left"
+
+
+NAME = _Column("point", lambda row: Text(row.name))
+STATE = _Column("state", lambda row: Text(_state(row), style=STYLES.get(row.state, "")))
+JOB = _Column("job", lambda row: Text(row.job))
+BAR = _Column(
+    "", lambda row: ProgressBar(1.0, row.share, width=12) if row.state in ("done", "running") else ""
+)
+RATE = _Column("samples/s", lambda row: figure(row.throughput), "right")
+SIGN = _Column("last sign", _age, "right")
+QUALITY = _Column("quality", lambda row: "" if row.quality is None else f"{row.quality:.4f}", "right")
+LEFT = _Column(
+    "left", lambda row: "" if row.seconds_left is None else units.duration(row.seconds_left), "right"
+)
+COLUMNS = (NAME, STATE, BAR, RATE, QUALITY, LEFT, SIGN, JOB)
+DROPPED = (BAR, RATE, SIGN, QUALITY, LEFT, JOB)
+"""Columns that a narrow terminal does without, in this order, so that names and states stay whole."""
+JOB_WIDTH = 24
+"""Least width of the column of jobs, whose words wrap."""
+FEWEST_ROWS = 3
+
+
 def overview_table(overview: Overview, height: int) -> RenderableType:
     """The points as a table, with the age of the queue's last answer if it does not answer."""
     below = waiting_sentences(overview.points)
@@ -48,51 +85,81 @@ def overview_table(overview: Overview, height: int) -> RenderableType:
     return Group(table, *(Text(sentence, style="yellow") for sentence in below)) if below else table
 
 
-def points_table(rows: Sequence[PointLine], height: int) -> RenderableType:
+def points_table(rows: Sequence[PointLine], height: int) -> "PointsTable":
     """All rows, or those around the current one if they need more than `height` lines."""
-    explained = [row for row in rows if row.reason]
-    left = len(explained) - max(height - len(rows), FEWEST_REASONS)
-    explained = explained[max(left, 0) :]
-    shown = _window(rows, max(height - len(explained), 3))
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    # In a narrow terminal only names are wrapped; numbers stay whole.
-    table.add_column("point", overflow="fold")
-    table.add_column("state", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for heading in ("samples/s", "quality", "left"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    signs = any(row.silent is not None for row in rows)
-    if signs:
-        table.add_column("last sign", justify="right", no_wrap=True)
-    jobs = any(row.job for row in rows)
-    if jobs:
-        table.add_column("job", overflow="fold")
-    for row in shown:
-        table.add_row(
-            Text(row.name),
-            Text(_state(row), style=STYLES.get(row.state, "")),
-            ProgressBar(total=1.0, completed=row.share, width=12) if row.state in ("done", "running") else "",
-            figure(row.throughput),
-            "" if row.quality is None else f"{row.quality:.4f}",
-            "" if row.seconds_left is None else units.duration(row.seconds_left),
-            *([_age(row)] if signs else []),
-            *([Text(row.job)] if jobs else []),
+    return PointsTable(tuple(rows), height)
+
+
+@dataclass(frozen=True)
+class PointsTable:
+    """A table of points that fits the terminal: it drops columns, and counts the rows that it leaves out."""
+
+    rows: tuple[PointLine, ...]
+    height: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render it in the width and height there are."""
+        explained = [row for row in self.rows if row.reason]
+        hidden = max(len(explained) - max(self.height - len(self.rows), FEWEST_REASONS), 0)
+        below = [Text(f"{row.name}: {row.reason}", style="red") for row in explained[hidden:]]
+        if hidden:
+            below.append(Text(f"{hidden} more reasons: see `scalestudy status --state failed`."))
+        below.append(Text(counts([row.state for row in self.rows])))
+        columns = self._columns(console, options)
+
+        def laid(most: int) -> Group:
+            shown = _window(self.rows, most)
+            left = len(self.rows) - len(shown)
+            more = [Text(f"… {left} more points.", style="dim")] if left else []
+            return Group(_table(columns, shown), *more, *below)
+
+        most = min(len(self.rows), self.height)
+        whole = laid(most)
+        while most > FEWEST_ROWS:
+            over = len(console.render_lines(whole, options.update(height=None), pad=False)) - self.height
+            if over <= 0:
+                break
+            most = max(most - over, FEWEST_ROWS)
+            whole = laid(most)
+        yield whole
+
+    def _columns(self, console: Console, options: ConsoleOptions) -> list[_Column]:
+        """The columns for which there is room, beside the whole names."""
+        columns = list(COLUMNS)
+        if not any(row.job for row in self.rows):
+            columns.remove(JOB)
+        if all(row.silent is None for row in self.rows):
+            columns.remove(SIGN)
+        unbounded = options.update(max_width=10_000)  # otherwise the measure is capped at the width
+        for dropped in DROPPED:
+            fixed = [column for column in columns if column is not JOB]
+            job = JOB_WIDTH if JOB in columns else 0
+            needed = console.measure(_table(fixed, self.rows), options=unbounded).maximum + job
+            if needed <= options.max_width:
+                break
+            if dropped in columns:
+                columns.remove(dropped)
+        return columns
+
+
+def _table(columns: Sequence[_Column], rows: Sequence[PointLine]) -> Table:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    for column in columns:
+        folds = column in (NAME, JOB)
+        table.add_column(
+            column.heading,
+            justify=column.justify,
+            no_wrap=not folds,
+            overflow="fold" if folds else "ellipsis",
         )
-    reasons = [Text(f"{row.name}: {row.reason}", style="red") for row in explained]
-    if left > 0:
-        reasons.append(Text(f"{left} more reasons: see `scalestudy status --state failed`."))
-    return Group(table, *reasons, Text(counts([row.state for row in rows])))
+    for row in rows:
+        table.add_row(*(column.cell(row) for column in columns))
+    return table
 
 
 def _state(row: PointLine) -> str:
     restarts = f", restart {row.restarts}" if row.restarts and row.state == "running" else ""
     return f"{row.state} {row.phase}".rstrip() + restarts
-
-
-def _age(row: PointLine) -> str:
-    if row.silent is None:
-        return ""
-    return f"{units.duration(row.silent)} ago" if row.silent else "now"
 
 
 def _window(rows: Sequence[PointLine], height: int) -> Sequence[PointLine]:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from scalestudy.analysis.remaining import begun, remaining
 from scalestudy.app.follow import pause
-from scalestudy.launch.failures import log_files
+from scalestudy.launch.failures import is_noise, log_files
 from scalestudy.launch.launcher import Overview, PointStatus, launcher_of
 from scalestudy.launch.study_status import study_status
 from scalestudy.report.live_page import LivePage, remaining_text
@@ -20,6 +20,8 @@ from scalestudy.util.errors import printable
 
 MOST_RUNS = 4
 """Maximum number of running points shown with their utilisation and last log line."""
+HEADING = 2
+"""Lines of the name, the end and the cost, which wrap in a narrow terminal."""
 LOG_TAIL = 2**12
 """Bytes read from the end of a log to find its last line."""
 Table = Callable[[Overview, int], RenderableType]
@@ -57,12 +59,12 @@ def picture(folder: StudyFolder, overview: Overview, table: Table, height: int) 
     elapsed = {status.name: since for status in running if (since := begun(status)) is not None}
     left = remaining(overview.points, elapsed, at_once=launcher_of(folder.study).detached)
     details = [line for status in running[:MOST_RUNS] for line in _details(status)]
-    points = table(overview, max(height - len(details) - 6, 3))
+    points = table(overview, max(height - len(details) - HEADING - 1, 3))
     return Group(_heading(folder.name, remaining_text(left, moving=bool(overview.open))), points, *details)
 
 
 def _heading(name: str, text: str) -> Text:
-    heading = Text(printable(name), style="bold", no_wrap=True, overflow="ellipsis")
+    heading = Text(printable(name), style="bold")
     heading.append(f"  {text}", style="not bold")
     return heading
 
@@ -80,13 +82,13 @@ def _details(status: PointStatus) -> list[Text]:
 
 
 def last_line(run: RunFolder) -> str:
-    """Return the last line of the run's first non-empty log, after that log's prefix; "" if all are empty."""
+    """Return the last line of the run's first log that says something, after that log's prefix; else ""."""
     for prefix, file in log_files(run):
         if not file.is_file():  # opening a pipe would block
             continue
         with open(file, "rb") as stream:
             stream.seek(max(stream.seek(0, 2) - LOG_TAIL, 0))
             lines = stream.read().decode(errors="replace").split("\n")
-        if words := [line for line in lines if line.strip()]:
+        if words := [line for line in lines if line.strip() and not is_noise(line)]:
             return prefix + words[-1]
     return ""

@@ -197,6 +197,11 @@ _ENDS = {
 }
 
 
+def is_noise(line: str) -> bool:
+    """Whether a line of a log is what a launcher or TensorFlow prints about itself."""
+    return _NOISE.match(line) is not None
+
+
 def telling_line(lines: Sequence[str]) -> str:
     """Return the line that tells why a process failed, from the last lines of its log; "" if there are none.
 
