@@ -114,3 +114,17 @@ def test_what_does_not_work_with_keras_3_is_refused_before_it_starts(file, monke
     refuse_keras_3(file, strategy, {"TF_USE_LEGACY_KERAS": "1"})
     monkeypatch.setattr(script_strategy, "_keras_major", lambda: 2)
     refuse_keras_3(file, strategy, {})
+
+
+def test_a_script_that_imports_keras_by_name_gets_keras_3_whatever_the_variable_says(file, monkeypatch):
+    monkeypatch.setattr(script_strategy, "_keras_major", lambda: 3)
+    legacy = {"TF_USE_LEGACY_KERAS": "1"}
+    file.write_text("import horovod.tensorflow.keras as hvd\nfrom models import build")
+    models = file.parent / "models.py"
+    models.write_text("from tensorflow import keras\nfrom keras.layers import Dense")
+    with pytest.raises(UserError, match=r"(?s)imports of models\.py.*tf_keras\.optimizers"):
+        refuse_keras_3(file, "horovod", legacy)
+    models.write_text("from tensorflow import keras\nfrom tf_keras.layers import Dense")
+    refuse_keras_3(file, "horovod", legacy)
+    file.write_text("import keras, tensorflow\nmodel.fit(x)")  # trains with Keras 3, too
+    refuse_keras_3(file, "mirrored", legacy)

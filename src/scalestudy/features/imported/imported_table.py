@@ -247,7 +247,7 @@ def _remarks(
 ) -> Iterator[str]:
     """Yield sentences on what was inferred."""
     if stated:
-        yield f"From its name: {', '.join(stated)}."
+        yield f"From its path: {', '.join(stated)}."
     if "throughput_per_worker" in columns:
         name = shown(columns["throughput_per_worker"].name)
         yield f"Throughput is {name} times the workers."

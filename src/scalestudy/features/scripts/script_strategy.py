@@ -145,23 +145,36 @@ def refuse_keras_3(file: Path, strategy: str, variables: Mapping[str, str] = os.
     """
     files = list(source_files(str(file.absolute())).values())
     words = _all_words(files)
-    if _legacy(words, variables) or _keras_major() < 3:
+    if _keras_major() < 3:
         return
-    imported: set[str] = set()
-    for source in files:
-        imported |= find_modules(source)
+    modules_of = {source: find_modules(source) for source in files}
+    imported = set().union(*modules_of.values())
     if FIT_FAILS_UNDER in traits(strategy).script_classes and "fit" in words:
         what = f"model.fit under {FIT_FAILS_UNDER}, which fails with Keras 3 (keras#20585)"
     elif imported & {"horovod.keras", "horovod.tensorflow.keras"}:
         what = "Horovod's optimizer and callbacks for Keras, which do not work with Keras 3"
     else:
         return
+    if _legacy(words, variables):
+        mixed = [source.name for source, modules in modules_of.items() if "keras" in _packages(modules)]
+        if "tf_keras" in words or not mixed:
+            return
+        raise UserError(
+            f"tf_keras in the imports of {' and '.join(mixed)}",
+            "keras, which is Keras 3 whatever TF_USE_LEGACY_KERAS says",
+            "Write tf_keras for keras there: from tf_keras.optimizers import Adam.",
+        )
     raise UserError(
         f"Keras 2 for {file.name}",
         what,
         "Install tf_keras and set TF_USE_LEGACY_KERAS=1, or write the model as a task, which works with "
         f"Keras 3: {GUIDE}.",
     )
+
+
+def _packages(modules: set[str]) -> set[str]:
+    """Return the packages of modules: "keras" of "keras.optimizers"."""
+    return {module.partition(".")[0] for module in modules}
 
 
 def _legacy(words: set[str], variables: Mapping[str, str]) -> bool:
