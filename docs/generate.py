@@ -106,6 +106,8 @@ def command_line() -> str:
 
 
 def _command(name: str, command: Any) -> Iterator[str]:
+    from scalestudy.cli.help import help_records
+
     context = command.make_context(f"scalestudy {name}", [], resilient_parsing=True)
     usage = " ".join(["scalestudy", name, *command.collect_usage_pieces(context)])
     paragraphs = (command.help or "").split("\n\n")
@@ -120,12 +122,8 @@ def _command(name: str, command: Any) -> Iterator[str]:
         "",
     )
     for heading, kind in (("Argument", "argument"), ("Option", "option")):
-        records = [
-            parameter.get_help_record(context)
-            for parameter in command.params
-            if parameter.param_type_name == kind
-        ]
-        shown = [record for record in records if record]
+        records = help_records(command, context, kind)
+        shown = [record for record in records if not record[0].startswith("-h,")]
         if shown:
             yield from (f"| {heading} | |", "|-|-|")
             yield from (f"| `{spec}` | {_option(text)} |" for spec, text in shown)
@@ -142,8 +140,9 @@ def _option(text: str) -> str:
         r"required": "Required.",
         r"default: \((.*)\)": r"Default: \1.",
         r"default: (.*)": r"Default: `\1`.",
-        r"x>=(.*)": r"At least \1.",
-        r"(.*)<=x<=(.*)": r"From \1 to \2.",
+        r"above 0": r"Above 0.",
+        r"at least (.*)": r"At least \1.",
+        r"(.*) to (.*)": r"From \1 to \2.",
     }
     for fact in filter(None, brackets.removesuffix("]").split("; ")):
         pattern = next(pattern for pattern in facts if re.fullmatch(pattern, fact))

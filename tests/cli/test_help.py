@@ -51,3 +51,18 @@ def test_one_option_has_one_name_and_one_metavar() -> None:
                 assert parameter.metavar == "STUDY" and not parameter.required, name
             if parameter.name in ("point", "points"):
                 assert "--point" in parameter.opts and parameter.metavar == "POINT", name
+
+
+@pytest.mark.parametrize("name", commands())
+def test_help_shows_no_types_or_ranges_of_python(call, name: str) -> None:
+    text = " ".join(call(*name.split(), "--help")[1].partition("Examples:")[0].split())
+    assert not re.search(r"<|x>=|<=x|\[\[|list\[|int range", text)
+    usage = re.match(r"Usage: .*? \[OPTIONS\]((?: \S+)*?) [A-Z][a-z]", text)
+    assert usage is None or usage[1] == usage[1].upper()
+
+
+def test_ranges_are_words(call) -> None:
+    text = " ".join(call("recipe", "--help")[1].split())
+    assert "2 to 1000" in text
+    assert "above 0" in " ".join(call("proposal", "--help")[1].split())
+    assert "at least 1" in " ".join(call("check", "--help")[1].split())

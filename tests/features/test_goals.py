@@ -7,6 +7,8 @@ import synthetic
 from scalestudy.analysis.decision import Criteria
 from scalestudy.analysis.findings import analyse
 from scalestudy.features.goals import Goal, advise_document, advise_json, answer, headline
+from scalestudy.report.document import Table
+from scalestudy.report.results import results_table
 from scalestudy.report.write_document import markdown
 
 NOISE = (0.998, 1.0, 1.002)
@@ -98,3 +100,12 @@ def test_an_answer_is_a_page_and_json(deadline):
     assert record["goal"]["deadline_seconds"] == deadline
     assert record["best"]["workers"] == result.best.key.workers
     assert result.best.key.series_label in markdown(advise_document(findings, result))
+
+
+def test_the_answer_is_a_row_of_the_reports_table_in_the_same_units():
+    findings = analyse("made", synthetic.seeded((1, 2, 4), ("horovod",)))
+    document = advise_document(findings, answer(findings, Goal()))
+    (table,) = (block for block in document.blocks if isinstance(block, Table))
+    reported = results_table(findings, brief=True)
+    assert table.headings == reported.headings
+    assert table.rows == (reported.rows[reported.chosen],) and table.chosen == 0

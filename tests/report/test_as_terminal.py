@@ -1,6 +1,7 @@
 """A document in a terminal."""
 
 from scalestudy.report.as_terminal import terminal
+from scalestudy.report.document import Document, Table, headings_of
 from scalestudy.report.write_document import escaped, markdown
 from synthetic_document import document
 
@@ -45,3 +46,11 @@ def test_a_figure_is_an_image_where_it_has_an_address_and_its_caption_where_not(
     assert "](speedup.svg)" in markdown(document(), {"speedup": "speedup.svg"})
     assert "![" not in markdown(document())
     assert "**Speed-up" in markdown(document())
+
+
+def test_a_path_that_is_too_long_for_a_column_is_not_folded():
+    path = "/scratch/project_2000001/" + "a-rather-long-name/" * 4
+    table = Table(headings_of("What:", "ours:", "theirs:"), (("data.source", path, "digits"),))
+    text = terminal(Document("t", (table,)), 80)
+    assert f"  ours: {path}\n" in text and "  theirs: digits\n" in text
+    assert "ours:" not in terminal(Document("t", (table,)), 200)

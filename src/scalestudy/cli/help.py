@@ -1,6 +1,7 @@
 """Additions to Typer's commands: examples in `--help`, summaries that are not truncated, no empty values."""
 
 import difflib
+import re
 from typing import Any, ClassVar
 
 import typer
@@ -93,6 +94,50 @@ class StrictCommand(TyperCommand):
                 _refuse_empty(given.get(parameter.name), name)
         _refuse_empty(further, "every argument")
         return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Words of the usage: optional ones in brackets, the names of arguments in capitals."""
+        pieces = [re.sub(r"[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
+        return [piece if piece == "[OPTIONS]" else piece.upper() for piece in pieces]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the lists of arguments and options."""
+        for title, kind in (("Arguments", "argument"), ("Options", "option")):
+            if rows := help_records(self, ctx, kind):
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+KINDS = {"str": "TEXT", "path": "PATH", "int": "N", "int range": "N", "float": "X", "float range": "X"}
+"""Words for the types of values whose options have none of their own."""
+RANGES = (
+    (re.compile(r"\bx>=1e-09\b"), "above 0"),
+    (re.compile(r"\bx>=(\S+?)(?=[];])"), r"at least \1"),
+    (re.compile(r"([^\s;[]+)<=x<=([^\s;]+?)(?=[];])"), r"\1 to \2"),
+)
+"""Ranges of numbers as Typer writes them, and as words."""
+
+
+def help_records(command: Any, ctx: Any, kind: str) -> list[tuple[str, str]]:
+    """The "argument"s or "option"s of a command, each as written and with its help, in words."""
+    records = [
+        parameter.get_help_record(ctx)
+        for parameter in command.get_params(ctx)
+        if parameter.param_type_name == kind
+    ]
+    return [(_spec(record[0], kind), _words(record[1])) for record in records if record]
+
+
+def _spec(spec: str, kind: str) -> str:
+    if kind == "argument":
+        return re.sub(r" <.*>", "", spec).strip("[]").upper()
+    return re.sub(r"<([^>]*)>", lambda match: KINDS.get(match[1], match[1]), spec)
+
+
+def _words(text: str) -> str:
+    for pattern, words in RANGES:
+        text = pattern.sub(words, text)
+    return text
 
 
 def _refuse_empty(given: Any, name: str) -> None:

@@ -27,7 +27,7 @@ def check(
         str | None,
         argument(
             "Study file, site profile (name or path), or folder of an earlier check.",
-            "[STUDY_OR_SITE]",
+            "STUDY_OR_SITE",
             "this machine",
         ),
     ] = None,

@@ -250,10 +250,21 @@ def compare(
     chosen = form_by_ending(form, file, FORMATS, "table")
     first, second = _side(reference), _side(other)
     if first.name == second.name:
-        first, second = replace(first, name=str(reference)), replace(second, name=str(other))
+        names = _told_apart(reference, other)
+        first, second = replace(first, name=names[0]), replace(second, name=names[1])
     comparison = compare_sides(first, second)
     programs = {"json": partial(compare_json, comparison)}
     show_document(compare_document(comparison), chosen, file, programs)
+
+
+def _told_apart(first: Path, second: Path) -> tuple[str, str]:
+    """The shortest ends of two paths that differ, which fit a table better than the paths."""
+    whole = first.resolve().parts, second.resolve().parts
+    for parts in range(2, max(map(len, whole)) + 1):
+        names = "/".join(whole[0][-parts:]), "/".join(whole[1][-parts:])
+        if names[0] != names[1]:
+            return names
+    return str(first), str(second)
 
 
 def _side(path: Path) -> "Side":

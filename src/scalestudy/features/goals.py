@@ -5,7 +5,7 @@ Without a deadline, this is the report's decision.
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from scalestudy.analysis.findings import Findings
@@ -13,7 +13,8 @@ from scalestudy.analysis.planned_training import time_parts
 from scalestudy.analysis.runs import Key
 from scalestudy.analysis.statistics import Estimate
 from scalestudy.report.document import Block, Document, Heading, Items, Paragraph, Table
-from scalestudy.report.number_format import decimals, time_unit, with_interval
+from scalestudy.report.number_format import cost_unit, decimals, time_unit, with_interval
+from scalestudy.report.results import results_table
 from scalestudy.util import units
 
 DOUBLINGS = 3
@@ -105,13 +106,14 @@ def advise_document(findings: Findings, answer: GoalAnswer) -> Document:
     """Return the answer; without a deadline, also what it is based on and the open questions."""
     advice = findings.advice
     blocks: list[Block] = [Items(findings.readings)] if findings.readings else []
-    blocks.append(Paragraph(headline(findings, answer)))
-    if answer.goal.deadline is None:
-        blocks.append(Items(tuple(filter(None, (advice.cost, *advice.sentences)))))
-        if advice.open_questions:
-            blocks += [Paragraph("Not settled:"), Items(advice.open_questions)]
     if answer.best:
         blocks.append(_table(findings, [answer.best, *answer.others]))
+    blocks.append(Paragraph(headline(findings, answer)))
+    if answer.goal.deadline is None:
+        blocks += [Paragraph(advice.cost)] if advice.cost else []
+        blocks += [Items(advice.sentences)] if advice.sentences else []
+        if advice.open_questions:
+            blocks += [Paragraph("Not settled:"), Items(advice.open_questions)]
     return Document(f"{findings.name}: what to ask for", tuple(blocks))
 
 
@@ -221,14 +223,20 @@ def _with_shorter_steps(findings: Findings, row: Candidate, share: float) -> flo
 
 
 def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:
-    """Return a table of workers, time, cost and cost efficiency."""
+    """Return these rows as the report shows them; where it shows rates, with the times of whole trainings."""
+    if all(price.basis != "rate" for price in findings.advice.decision.prices.values()):
+        keys = [row.key for row in findings.rows]
+        places = sorted(keys.index(row.key) for row in rows)
+        table = results_table(findings, brief=True).only(places)
+        return replace(table, chosen=places.index(keys.index(rows[0].key)), gaps=(), name="advised")
     unit, length = time_unit([row.seconds.value or 0.0 for row in rows])
+    billed, hours = cost_unit([row.cost.value for row in rows])
     bill = findings.advice.decision.bill
     headings = (
         Heading("Strategy", brief="strategy", numeric=False),
         Heading("Workers", brief="n"),
         Heading("Time to train", unit, f"time {unit}"),
-        Heading("Cost", f"{bill}-hours", "cost h"),
+        Heading("Cost", f"{bill}-{billed}", f"cost {billed}"),
         Heading("Cost efficiency", "", "cost eff."),
     )
     cells = tuple(
@@ -236,7 +244,7 @@ def _table(findings: Findings, rows: Sequence[Candidate]) -> Table:
             row.key.series_label,
             str(row.key.workers),
             _cell(row.seconds.scaled(1 / length)),
-            _cell(row.cost),
+            _cell(row.cost.scaled(1 / hours)),
             _cell(row.efficiency),
         )
         for row in rows

@@ -94,13 +94,28 @@ def _print_table(table: Table, console: Console) -> None:
         console.print(wrap(table.caption, console))
     shown = table.first(MOST_ROWS)
     laid, dropped = laid_table(shown, console)
-    console.print(laid)
+    unbounded = console.options.update(max_width=10_000)
+    in_words = not any(heading.numeric for heading in table.headings)
+    if in_words and console.measure(laid, options=unbounded).minimum > console.width:
+        _print_records(shown, console)
+    else:
+        console.print(laid)
     if dropped:
         console.print(wrap(f"Columns that need more width: {', '.join(dropped)}.", console))
     if left := len(table.rows) - len(shown.rows):
         console.print(wrap(f"{left:,} more rows are not printed.", console))
     for number, note in enumerate(table.footnotes, start=1):
         console.print(wrap(f"[{number}] {note}", console))
+
+
+def _print_records(table: Table, console: Console) -> None:
+    """Print a row as a line for each cell, so that a path too long for a column can be copied."""
+    names = [heading.name for heading in table.headings]
+    for title, *cells in table.rows:
+        console.print(Text(str(title), style="bold"), soft_wrap=True)
+        for name, cell in zip(names[1:], cells, strict=True):
+            if str(cell):
+                console.print(Text(f"  {name}: {cell}"), soft_wrap=True)
 
 
 def laid_table(table: Table, console: Console, *, brief: bool = False) -> tuple[RichTable, list[str]]:

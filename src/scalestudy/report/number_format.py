@@ -19,8 +19,10 @@ def time_unit(seconds: Sequence[float]) -> tuple[str, float]:
 
 
 def cost_unit(hours: Sequence[float | None]) -> tuple[str, float]:
-    """Unit that suits the largest of these costs ("min" or "h"), and its length in hours."""
+    """Unit that suits the largest of these costs ("s", "min" or "h"), and its length in hours."""
     largest = max((value for value in hours if value is not None), default=0.0)
+    if 0 < largest < 1 / 60:
+        return "s", 1 / 3600
     return ("min", 1 / 60) if largest < 1 else ("h", 1.0)
 
 
