@@ -5,8 +5,8 @@ import pytest
 import synthetic
 from imported_runs import cassava, imported_run
 from scalestudy.analysis.findings import analyse
-from scalestudy.analysis.measures import measure
-from scalestudy.analysis.runs import Run, group_runs, key_of, whole_metrics
+from scalestudy.analysis.measures import find_baseline, measure
+from scalestudy.analysis.runs import Key, Run, group_runs, key_of, whole_metrics
 from scalestudy.analysis.study_table import records
 
 
@@ -24,6 +24,19 @@ def test_throughput_is_a_geometric_mean_and_its_interval_is_positive():
     assert mean.value == pytest.approx(100.0)
     assert 0 < mean.low < 50
     assert mean.high > 200
+
+
+def test_without_one_worker_the_fewest_workers_are_the_baseline_and_thousands_of_rows_are_looked_at_once(
+    monkeypatch,
+):
+    asked = []
+    of_key = Key.series.fget
+    monkeypatch.setattr(Key, "series", property(lambda key: asked.append(key) or of_key(key)))
+    many = [imported_run(n, strategy=f"s{of}", training_seconds=9.0) for of in range(50) for n in (2, 4)]
+    groups = group_runs(many)
+    found = {row: find_baseline(row, groups) for row in groups}
+    assert found == {row: key(row.strategy, 2) for row in groups}
+    assert len(asked) == 2 * len(many)
 
 
 def test_a_quality_stays_within_its_bounds_and_one_without_bounds_on_its_own_scale():

@@ -125,6 +125,20 @@ def test_intervals_widen_with_the_distance_from_what_was_measured():
     assert found.run(64).low < found.mean(64).low
 
 
+def test_intervals_of_thousands_of_runs_are_solved_in_a_few_rows_with_the_same_squares():
+    draws = np.random.default_rng(0)
+    counts = np.repeat([1, 2, 4, 8], 500)
+    seconds = (5 + 100 / counts) * draws.normal(1, 0.05, counts.size)
+    found = fit(GROWING, counts, seconds)
+    assert len(found.values) == len(GROWING) + 1
+    level = {count: np.exp(np.mean(np.log(seconds[counts == count]))) for count in (1, 2, 4, 8)}
+    weights = np.array([1 / level[count] for count in counts])
+    whole = np.stack([term.shape(counts.astype(float)) * weights for term in GROWING], axis=1)
+    for coefficients in draws.uniform(0, 100, (5, len(GROWING))):
+        squares = np.sum((whole @ coefficients - seconds * weights) ** 2)
+        assert np.sum((found.columns @ coefficients - found.values) ** 2) == pytest.approx(squares)
+
+
 def test_too_few_runs_predict_without_an_interval():
     found = fit(GROWING, [1, 2, 4], [100.0, 56.0, 32.0])
     assert found.run(8).value == pytest.approx(found.seconds(8))

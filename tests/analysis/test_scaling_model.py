@@ -5,7 +5,7 @@ import pytest
 import synthetic
 from scalestudy.analysis.findings import analyse
 from scalestudy.analysis.measures import measure
-from scalestudy.analysis.runs import group_runs
+from scalestudy.analysis.runs import RunsByRow, group_runs
 from scalestudy.analysis.scaling_model import (
     describe_fit,
     model_of,
@@ -136,7 +136,7 @@ def test_the_second_node_is_told_only_from_two_counts_on_either_side():
 
 
 def test_times_that_are_no_times_have_no_model_and_no_means():
-    found = model_of(series({1: 10.0, 2: 5.0, 4: float("nan")}), {})
+    found = model_of(series({1: 10.0, 2: 5.0, 4: float("nan")}), RunsByRow())
     assert found.fit is None
     assert (found.predict(2).seconds.value, found.predict(4).seconds.value) == (5.0, None)
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from scalestudy.analysis.measures import measured
-from scalestudy.analysis.runs import Key
+from scalestudy.analysis.runs import Key, RunsByRow
 from scalestudy.analysis.scaling_model import Series, model_of
 from scalestudy.analysis.statistics import LOGARITHM
 
@@ -41,4 +41,4 @@ def series(times, *, update="growing", per_node=None, runs=3, spread=0.0, noise=
 
 def model(times, **options):
     """The fitted model of such runs."""
-    return model_of(series(times, **options), {})
+    return model_of(series(times, **options), RunsByRow())

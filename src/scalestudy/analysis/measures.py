@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 from scalestudy.analysis.divergence import FailedRun, failures
 from scalestudy.analysis.planned_training import AS_MEASURED, PlannedTraining, planned_seconds
 from scalestudy.analysis.rounds import TOGETHER, Rounds, rounds_of
-from scalestudy.analysis.runs import Key, Run, seed_of, sense_of, values_of
+from scalestudy.analysis.runs import Key, Run, RunsByRow, seed_of, sense_of, values_of
 from scalestudy.analysis.statistics import (
     LINEAR,
     LOGARITHM,
@@ -175,7 +175,7 @@ class Measures:
             `trained`, since they say nothing about the number of workers.
     """
 
-    groups: Groups
+    groups: RunsByRow
     wall_seconds: Measure
     planned_seconds: Measure
     quality: Measure
@@ -219,7 +219,7 @@ class Measures:
         return tuple(sorted(blocks for blocks in planned if blocks is not None))
 
 
-def measure(groups: Groups, planned: PlannedTraining = AS_MEASURED) -> Measures:
+def measure(groups: RunsByRow, planned: PlannedTraining = AS_MEASURED) -> Measures:
     """Measure every quantity over the rows of a study; prices are of the `planned` training."""
     by_metric = gather_keys(groups, lambda key: groups[key][0].result.metric).values()
     senses: dict[Key, Sense] = {}
@@ -373,7 +373,7 @@ def times_count(runs: Sequence[Run]) -> bool:
     return not oversubscription(runs) and not is_virtual(runs) and not is_asynchronous(runs)
 
 
-def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:
+def find_baseline(key: Key, groups: RunsByRow, timed: bool = False) -> Key | None:
     """The row that `key` is compared with.
 
     It is the one-worker row of the same strategy, else of plain training. If neither was run, it is the row
@@ -390,7 +390,7 @@ def find_baseline(key: Key, groups: Groups, timed: bool = False) -> Key | None:
         single = replace(key, strategy=strategy, workers=1)
         if single in groups and groups[single][0].result.engine == engine and is_usable(single):
             return single
-    series = [row for row in groups if row.series == key.series and is_usable(row)]
+    series = [row for row in groups.by_series.get(key.series, ()) if is_usable(row)]
     if len(series) < 2 or key.on(1) in groups:
         return None
     return min(series, key=lambda row: row.workers)

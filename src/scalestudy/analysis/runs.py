@@ -2,8 +2,9 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -208,12 +209,27 @@ def _value_order(value: Any) -> tuple[int, float, str]:
         return 1, 0.0, str(value)
 
 
-def group_runs(runs: Iterable[Run]) -> dict[Key, list[Run]]:
+class RunsByRow(dict[Key, Sequence[Run]]):
+    """Runs by row, not changed once they are grouped."""
+
+    @cached_property
+    def by_series(self) -> Mapping[tuple[str, str], Sequence[Key]]:
+        """Rows that differ only in the number of workers, by `Key.series`.
+
+        Tables from elsewhere have thousands of series, for each of which a search of all rows takes too long.
+        """
+        found: dict[tuple[str, str], list[Key]] = defaultdict(list)
+        for key in self:
+            found[key.series].append(key)
+        return dict(found)
+
+
+def group_runs(runs: Iterable[Run]) -> RunsByRow:
     """Group runs by row: rows in reading order, runs by seed."""
     groups: dict[Key, list[Run]] = defaultdict(list)
     for run in runs:
         groups[key_of_run(run)].append(run)
-    return {key: sorted(groups[key], key=_by_seed) for key in sorted(groups, key=order)}
+    return RunsByRow((key, sorted(groups[key], key=_by_seed)) for key in sorted(groups, key=order))
 
 
 def _by_seed(run: Run) -> tuple[Any, ...]:

@@ -96,8 +96,9 @@ class ScalingFit:
         counts: Different numbers of workers it was fitted to, in order.
         residuals: Geometric mean at each number of workers over the model's time, minus 1.
         lack_of_fit: Whether the runs deviate from the model by more than their scatter.
-        columns: Values of all terms, weighted, [runs, terms].
-        values: Times, weighted, [runs].
+        columns: Values of all terms, weighted, in at most one row more than terms: those of the runs, reduced
+            by a QR decomposition, [rows, terms].
+        values: Times, weighted and reduced likewise, [rows].
         variance: Variance of one run relative to its time.
         freedom: Degrees of freedom of `variance`; 0 if there is no interval.
     """
@@ -212,6 +213,9 @@ def fit(terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[f
     free, least = _least_squares(columns, values)
     squares = float(np.sum((columns @ coefficients - values) ** 2))
     missed, _ = _lack(squares, scatter, len(n), len(different), coefficients)
+    # Intervals solve it hundreds of times. The triangular factor has the same sum of squares for any
+    # coefficients, in a few rows instead of one for each run.
+    _, reduced = np.linalg.qr(np.column_stack((columns, values)))
     largest = float(np.max(np.abs(residuals)))
     variance, freedom = _variance(least, scatter, len(n), len(different), free)
     return ScalingFit(
@@ -220,8 +224,8 @@ def fit(terms: Sequence[ScalingTerm], counts: Sequence[int], seconds: Sequence[f
         counts=tuple(int(count) for count in different),
         residuals={int(count): float(off) for count, off in zip(different, residuals, strict=True)},
         lack_of_fit=missed < LEVEL and largest > SLIGHT if len(n) > len(different) else largest > CLEAR,
-        columns=columns,
-        values=values,
+        columns=reduced[:, :-1],
+        values=reduced[:, -1],
         variance=variance,
         freedom=freedom,
     )

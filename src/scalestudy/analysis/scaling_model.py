@@ -12,7 +12,6 @@ from statistics import fmean
 from typing import Literal
 
 from scalestudy.analysis.measures import (
-    Groups,
     Measure,
     Measures,
     find_baseline,
@@ -20,7 +19,7 @@ from scalestudy.analysis.measures import (
     measure_times,
     times_count,
 )
-from scalestudy.analysis.runs import Key, Run, values_of
+from scalestudy.analysis.runs import Key, Run, RunsByRow, values_of
 from scalestudy.analysis.scaling_fit import (
     MINIMUM_COUNTS,
     ScalingFit,
@@ -275,7 +274,7 @@ class Model:
         return counts
 
 
-def model_of(series: Series, groups: Groups) -> Model:
+def model_of(series: Series, groups: RunsByRow) -> Model:
     """Model of one series; `groups` holds the one-worker runs that may be its baseline."""
     timed = series.timed
     scaling = fit(_terms(series), [count for count, _ in timed], [seconds for _, seconds in timed])

@@ -9,7 +9,7 @@ from scalestudy.analysis.findings import Findings, read_study
 from scalestudy.analysis.measures import Measures, measure
 from scalestudy.analysis.next_runs import GRID_SEEDS, Batch, Ended, Known, Limits, Until, next_runs
 from scalestudy.analysis.price import Bill, units_of
-from scalestudy.analysis.runs import Key, key_of
+from scalestudy.analysis.runs import Key, RunsByRow, key_of
 from scalestudy.analysis.runs import order as reading_order
 from scalestudy.analysis.same_model import MODEL
 from scalestudy.analysis.sequential import LOOKS
@@ -247,7 +247,7 @@ class Sweep:
         """What the study has found so far."""
         folder, study, bill = _folder(plan), plan.study, _bill(plan)
         if folder is None:
-            return self.found(study, measure({}), [], bill, None)
+            return self.found(study, measure(RunsByRow()), [], bill, None)
         overview = study_status(folder)
         findings = read_study(folder, plan=study.plan, overview=overview)
         if any(MODEL in key.swept for key in findings.measures.groups):

@@ -115,7 +115,7 @@ def advise(
         findings = read_study(opened, plan=plan, bill=bill)
     result = answer(findings, goal)
     programs = {"json": partial(advise_json, findings, result)}
-    show_document(advise_document(findings, result), form, None, programs)
+    show_document(lambda: advise_document(findings, result), form, None, programs)
 
 
 def diagnose(
@@ -199,7 +199,7 @@ def proposal(
         items = "1 item" if len(page.gaps) == 1 else f"{len(page.gaps)} items"
         note = f"Not on the page: {items} that {panel} asks for. See its last part."
         err().print(note, markup=False)
-    show_document(page.document, form, file, {})
+    show_document(lambda: page.document, form, file, {})
 
 
 def _print_panels() -> None:
@@ -279,7 +279,7 @@ def recipe(
     if settle is not None:
         recipes = settle_recipes(planned, recipes, settle, terminal, options)
     rows = rows_by_workers(planned, recipes)
-    show_document(recipes_document(planned, recipes, rows), "table", None, {})
+    show_document(lambda: recipes_document(planned, recipes, rows), "table", None, {})
     for found in recipes:
         if found.trial is not None:
             file = study.with_name(f"{study.stem}-recipe-w{found.workers}.toml")

@@ -252,9 +252,9 @@ def show(
         records = [inspection.as_json() for inspection in inspections]
         print(json.dumps(records[0] if len(records) == 1 else records, indent=2, ensure_ascii=False))
     else:
-        show_document(inspection_document(inspections, pictured=False), "table", None, {})
+        show_document(lambda: inspection_document(inspections, pictured=False), "table", None, {})
     if html is not None:
-        show_document(inspection_document(inspections), "html", html, {})
+        show_document(lambda: inspection_document(inspections), "html", html, {})
 
 
 @data_app.command("prepare")

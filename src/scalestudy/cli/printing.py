@@ -75,11 +75,18 @@ def write_new(file: Path, text: str, *, force: bool) -> None:
 
 
 def show_document(
-    document: "Document", form: str, file: Path | None, programs: Mapping[str, Callable[[], str]]
+    document: "Callable[[], Document]",
+    form: str,
+    file: Path | None,
+    programs: Mapping[str, Callable[[], str]],
 ) -> None:
     """Print a document, or write it into a file, with its figures in a folder next to it.
 
-    `form` is "table", or one of `FORMS` or of `programs`, functions that render the formats for programs.
+    Args:
+        document: Makes the document, which the formats for programs do not need.
+        form: "table", or one of `FORMS` or of `programs`.
+        file: Where to write it; None to print it.
+        programs: Functions that render the formats for programs.
     """
     from scalestudy.report.as_terminal import terminal
     from scalestudy.report.write_document import html, markdown, write_document
@@ -89,9 +96,9 @@ def show_document(
     if form in programs:
         text = programs[form]()
     elif form == "table":
-        text = terminal(document, console.width, console.is_terminal and file is None)
+        text = terminal(document(), console.width, console.is_terminal and file is None)
     else:
-        text = "" if file else html(document) if form == "html" else markdown(document)
+        text = "" if file else html(document()) if form == "html" else markdown(document())
     if file is None:
         print(text, end="")
         return
@@ -100,7 +107,7 @@ def show_document(
         if text:
             write_named(file, text)
         else:
-            figures = write_document(document, form, file)[1:]
+            figures = write_document(document(), form, file)[1:]
     count = f"{len(figures)} figure{'s' * (len(figures) != 1)}"
     beside = f" and {count} in {figures[0].parent}" if figures else ""
     err().print(f"Wrote {file}{beside}", markup=False)

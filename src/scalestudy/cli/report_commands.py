@@ -101,7 +101,7 @@ def report(
     """
     from scalestudy.report.formats import to_csv, to_json
     from scalestudy.report.study_document import render_text, report_document, write_report
-    from scalestudy.report.write_document import FORMS, form_by_ending
+    from scalestudy.report.write_document import form_by_ending
     from scalestudy.store.study_folder import studies_in
 
     if share is not None:
@@ -139,7 +139,7 @@ def report(
         "csv": lambda: to_csv(findings.rows),
         "json": lambda: to_json(findings),
     }
-    show_document(report_document(findings, drawn=form in FORMS), form, file, programs)
+    show_document(lambda: report_document(findings), form, file, programs)
     if browser and file:
         open_page(file)
 
@@ -152,7 +152,7 @@ def _index(folder: Path, studies: list[Path], form: str | None, file: Path | Non
     if file is None and chosen == "html":
         file = folder / "index.html"
     document = index_document(folder.name, lines_of(studies, (file or folder / "index.html").parent))
-    show_document(document, chosen, file, {})
+    show_document(lambda: document, chosen, file, {})
     if browser and file:
         open_page(file)
 
@@ -254,7 +254,7 @@ def compare(
         first, second = replace(first, name=names[0]), replace(second, name=names[1])
     comparison = compare_sides(first, second)
     programs = {"json": partial(compare_json, comparison)}
-    show_document(compare_document(comparison), chosen, file, programs)
+    show_document(lambda: compare_document(comparison), chosen, file, programs)
 
 
 def _told_apart(first: Path, second: Path) -> tuple[str, str]:
