@@ -5,9 +5,11 @@ import io
 import re
 
 import pytest
+from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
+from scalestudy.config.settings import DataSettings
 from scalestudy.report.as_terminal import PlainConsole
 from scalestudy.util.errors import RunError, UserError, explain, printable
 
@@ -44,6 +46,14 @@ def test_what_comes_of_the_users_files_has_three_parts(error: Exception, receive
     assert isinstance(told, UserError)
     assert received in told.received
     assert action in told.action
+
+
+def test_an_argument_whose_bytes_are_no_utf8_is_told_though_pydantic_meets_it_first() -> None:
+    with pytest.raises(ValidationError) as caught:
+        DataSettings(source="a/\udcff")
+    told = explain(caught.value)
+    assert r"'a/\udcff'" in told.received
+    assert "Rename" in told.action
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), ValueError("x"), TypeError("x"), AssertionError()])

@@ -79,8 +79,9 @@ def explain(error: BaseException) -> ScalestudyError | None:
             parts = expected, "one nested thousands of times", "Correct the file."
         case UnicodeEncodeError() | UnicodeDecodeError():
             part = error.object[max(0, error.start - LONGEST // 2) : error.end + LONGEST // 2]
-            action = "Rename the file, or correct the text that is named."
-            parts = "texts and names in UTF-8", f"{part!a}: {error.reason}", action
+            parts = "texts and names in UTF-8", f"{part!a}: {error.reason}", _RENAME
+        case ValueError() if wrong := _OF_PYDANTIC.search(text):
+            parts = "texts and names in UTF-8", f"{wrong[1]}: surrogates not allowed", _RENAME
         case ValueError() if "embedded null" in text:
             parts = "names of files without a NUL byte", "one with it", "Correct the name."
         case RuntimeError() if text.startswith(_OF_PATHS):
@@ -88,6 +89,9 @@ def explain(error: BaseException) -> ScalestudyError | None:
     return UserError(*parts) if parts else None
 
 
+_RENAME = "Rename the file, or correct the text that is named."
+_OF_PYDANTIC = re.compile("type=string_unicode, input_value=(.*), input_type=str")
+"""What pydantic says of a text with surrogates, such as an argument whose bytes are no UTF-8."""
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Control characters of both blocks except tab and newline, and those that change the text direction."""
