@@ -55,6 +55,8 @@ CITY = "{}/aachen/aachen_00000{}_000019"
         ("画像/{}.png", "正解/{}.png"),
         ("A/{}.png", "B/{}.png"),
         ("p1/A/{}.png", "p1/B/{}.png"),
+        ("{}_sat.jpg", "{}_mask.png"),
+        ("train/{}_sat.jpg", "train/{}_mask.png"),
     ],
 )
 def test_images_and_masks_are_found_by_their_contents_whatever_their_folders_are_called(

@@ -26,12 +26,10 @@ from scalestudy.data.sources.files import (
     strip_suffix,
 )
 from scalestudy.data.sources.pairing import (
-    BY_WORDS,
     Located,
     common_start,
     match_masks,
     matched,
-    matched_keys,
     tokens_of,
     without_words,
 )
@@ -272,7 +270,7 @@ def _side_by_side(tree: Tree, files: Sequence[Located]) -> Pairs | None:
     roles = [strip_suffix(located.file.stem)[1] for located in files]
     masks = [located for located, what in zip(files, roles, strict=True) if what == "mask"]
     images = [located for located, what in zip(files, roles, strict=True) if what != "mask"]
-    if len(masks) < _LEAST * len(files) or not matched_keys(images, masks, BY_WORDS):
+    if len(masks) < _LEAST * len(files) or not matched(images, masks):
         return None
     return Pairs(tree.root, images, masks, "images and masks in one folder")
 
