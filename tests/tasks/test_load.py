@@ -203,6 +203,37 @@ def test_a_model_with_its_own_step_is_refused_with_what_to_define(write, method,
     assert instead in refused.value.action
 
 
+COMPILED = """
+import keras, re
+words = re.compile("a")
+def model(data):
+    made = keras.Sequential([keras.Input(data.input_shape), keras.layers.Flatten(), keras.layers.Dense(2)])
+    {line}
+    return made
+loss = "mse"
+metrics = ["mse"]
+"""
+
+
+@pytest.mark.parametrize(
+    "line", ["made.compile('adam', 'mse')", "made.compile(optimizer='adam', loss='mse')"]
+)
+def test_a_model_that_its_file_compiles_is_refused_since_that_has_no_effect(write, line):
+    with pytest.raises(UserError, match=r"compile\(…\) in line 6") as refused:
+        load_task(write(COMPILED.format(line=line)), DATA)
+    assert "optimizer" in refused.value.action and "`metrics`" in refused.value.action
+
+
+def test_a_model_that_comes_compiled_stays(write, tmp_path):
+    import keras
+
+    source = keras.Sequential([keras.Input(DATA.input_shape), keras.layers.Flatten(), keras.layers.Dense(2)])
+    source.compile("adam", "mse")
+    source.save(tmp_path / "given.keras")
+    line = f"made = keras.models.load_model({str(tmp_path / 'given.keras')!r})"
+    assert load_task(write(COMPILED.format(line=line)), DATA).model.compiled
+
+
 def test_a_step_that_training_losses_replace_may_stay(write):
     text = OWN_MODEL.format(method="train_step")
     losses = "def training_losses(model, loss, inputs, targets):\n    return loss(targets, model(inputs))\n"

@@ -110,6 +110,27 @@ def _owner(kind: type, name: str) -> type | None:
     return None
 
 
+def refuse_compiled(model: Any, module: ModuleType) -> None:
+    """Refuse a model that the task file compiles. Models that come compiled, as pretrained ones, are not.
+
+    Raises:
+        UserError: Names the line, and where to write what it says.
+    """
+    if not isinstance(model, keras.Model) or not model.compiled:
+        return
+    for node in ast.walk(parse(Path(str(module.__file__)), "a task file")):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="re" | "torch"))):
+                continue
+            case ast.Call(func=ast.Attribute(attr="compile")):
+                raise UserError(
+                    f"a model that is not compiled: the study says how it is trained ({module.__file__})",
+                    f"compile(…) in line {node.lineno}, whose optimizer, loss and metrics have no effect",
+                    'Remove the call, and write optimizer = "adam" and learning_rate under [train], and '
+                    "`loss` and `metrics` in the task file.",
+                )
+
+
 def refuse_ignored_callbacks(callbacks: list[Any], file: str) -> None:
     """Refuse callbacks with methods of their own that the training never calls.
 

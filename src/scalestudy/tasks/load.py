@@ -12,7 +12,12 @@ from scalestudy.config.catalog import TASKS, is_application, task_defaults
 from scalestudy.config.objectives import metric_key, metric_term
 from scalestudy.config.settings import ResolvedTrain, TrainSettings
 from scalestudy.data.samples import Column
-from scalestudy.tasks.ignored import refuse_ignored_callbacks, refuse_ignored_names, refuse_own_steps
+from scalestudy.tasks.ignored import (
+    refuse_compiled,
+    refuse_ignored_callbacks,
+    refuse_ignored_names,
+    refuse_own_steps,
+)
 from scalestudy.tasks.row_metrics import with_rows
 from scalestudy.tasks.task import DataInfo, Task, is_module, symbolic_outputs
 from scalestudy.tasks.task_file import import_file
@@ -253,6 +258,7 @@ def _model(module: ModuleType, data: DataInfo, train: ResolvedTrain) -> keras.Mo
     if inspect.isfunction(model):
         model = model(data, train) if asks else model(data)
     refuse_own_steps(model, module)
+    refuse_compiled(model, module)
     if is_module(model):
         from scalestudy.tasks.module import ModuleModel
 

@@ -11,6 +11,13 @@ def test_throughput_per_gpu_is_recognised_by_its_name(read):
     assert "Throughput is img/s/GPU times the workers." in imported.readings[0]
 
 
+def test_tokens_are_said_since_columns_call_them_samples(read):
+    (line, *_) = read({"t.csv": "gpus,tokens/s\n1,100\n2,195\n"}).readings
+    assert "tokens per second" in line
+    (line, *_) = read({"u.csv": "gpus,img/s\n1,100\n2,195\n"}).readings
+    assert "tokens per second" not in line
+
+
 @pytest.mark.parametrize("text", ["gpus,img/s\n1,100\n2,98\n8,91\n", "gpus,img/s/GPU\n1,100\n2,195\n8,700\n"])
 def test_throughput_whose_values_speak_against_its_name_is_refused_until_the_user_says(read, text: str):
     name = text.split("\n", maxsplit=1)[0].split(",")[1]

@@ -167,6 +167,16 @@ def test_processes_that_nothing_joins_are_said_before_they_start_and_after_an_un
     assert notes([2]) == []
 
 
+def test_a_job_is_told_once_that_nothing_joins_its_processes(file, monkeypatch, capsys):
+    from scalestudy.features.scripts import launch
+
+    monkeypatch.setattr(os, "execve", lambda *given: None)
+    for rank in (0, 1):
+        place = Placement(rank, 2, rank, 2, 0, ("localhost",) * 2, "slurm", 20_000)
+        launch.run_rank(file, (), place, device="cpu", seed=0, out=None)
+    assert capsys.readouterr().err.count("its 2 processes") == 1
+
+
 def test_numbers_of_workers():
     assert worker_counts("1, 2,4,2") == [1, 2, 4]
     for wrong in ("", "0", "1,", "two", "1e3"):

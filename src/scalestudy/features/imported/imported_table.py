@@ -251,6 +251,9 @@ def _remarks(
     if "throughput_per_worker" in columns:
         name = shown(columns["throughput_per_worker"].name)
         yield f"Throughput is {name} times the workers."
+    for role in ("throughput", "throughput_per_worker"):
+        if role in columns and "token" in columns[role].name.lower():
+            yield "Its samples/s are tokens per second."
     if _has_rate_of_run(columns):
         samples, seconds = (shown(columns[role].name) for role in ("samples_processed", "training_seconds"))
         yield f"Throughput is {samples} by {seconds}."

@@ -276,6 +276,8 @@ def run_rank(
     terms = Terms(implementation=name, launch=ResolvedLaunch(device=device))  # type: ignore[arg-type]
     point = measured_point(script_text(file, arguments), name, placement.size, seed, terms)
     script = Script(point, str(file), tuple(arguments), str(out) if out else None, weak)
+    if placement.rank == 0 and (doubt := _apart(script)):
+        print(f"scalestudy: {doubt}", file=sys.stderr)
     environment = _environment(os.environ, device) | script.variables()
     words = [str(file), *script.filled()]
     if name == SCRIPT_STRATEGY:
