@@ -24,7 +24,7 @@ INTERRUPTED = 130
 """Exit code of Typer after a KeyboardInterrupt."""
 GROUPS = {
     "Study": ("demo", "init", "run", "submit", "recipe", "status", "logs", "cancel"),
-    "Results": ("report", "advise", "diagnose", "proposal", "compare"),
+    "Results": ("report", "advise", "diagnose", "proposal", "compare", "export"),
     "Models and data": ("model", "data", "launch"),
     "Machine": ("check", "site"),
 }
@@ -58,6 +58,7 @@ for command in (
     advice_commands.diagnose,
     advice_commands.proposal,
     report_commands.compare,
+    report_commands.export,
     advice_commands.recipe,
     machine_commands.check,
 ):

@@ -52,6 +52,8 @@ scalestudy proposal --list                   # list the review panels
 scalestudy proposal --panel csc --out proposal.md
 scalestudy compare studies/unet /scratch/unet --out sites.html
 scalestudy compare theirs.json studies/unet  # a file of `report --share`
+scalestudy export study.toml --to tensorboard --out logs
+scalestudy export study.toml --to mlflow --out https://mlflow.example.org
 scalestudy launch -n 4 train.py --epochs 10
 scalestudy check study.toml                  # starts real processes for a local study
 scalestudy check study.toml --submit         # also runs a short job on the nodes

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from scalestudy.cli.options import (
     RECORDED_EPOCHS,
@@ -311,3 +311,36 @@ def demo(
         console.print(text, markup=False)
     print(render_text(findings, colour=colour, page=str(file)), end="")
     console.print(NEXT, markup=False)
+
+
+def export(
+    study: StudyArgument = None,
+    dashboard: Annotated[
+        Literal["tensorboard", "mlflow"] | None,
+        option("Dashboard whose library writes the runs.", name="--to"),
+    ] = None,
+    target: Annotated[
+        str | None,
+        option("Folder to write, or for MLflow the address of a server.", "DIR", name="--out"),
+    ] = None,
+) -> None:
+    """Write settings and values of every finished run for TensorBoard or MLflow.
+
+    Runs that an earlier export has written there are left alone. The libraries are optional:
+    pip install 'scalestudy[tensorboard]' or 'scalestudy[mlflow]'.
+    """
+    from scalestudy.analysis.findings import read_study
+    from scalestudy.features.export_runs import export_runs
+
+    if dashboard is None:
+        raise UserError("--to tensorboard or --to mlflow", "neither", "Choose one.")
+    if target is None:
+        raise UserError("a folder for the runs", "none", "Name one: --out DIR")
+    if "://" not in target:
+        refuse_target(Path(target), [study])
+    opened = open_study(study)
+    findings = read_study(opened)
+    count, command = export_runs(findings.runs, findings.name, dashboard, target)
+    left = len(findings.runs) - count
+    already = f" ({left} were there already)" if left else ""
+    out().print(f"Wrote {count} runs to {target}{already}. Show them with: {command}", markup=False)

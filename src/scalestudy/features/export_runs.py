@@ -1,0 +1,135 @@
+"""`scalestudy export`: the runs of a study for dashboards, written by the dashboards' own libraries."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import isfinite
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal
+
+from scalestudy.analysis.runs import Run
+from scalestudy.util.errors import UserError
+
+Dashboard = Literal["tensorboard", "mlflow"]
+SUMMARY = ("throughput", "training_seconds", "wall_seconds", "quality")
+"""Values of a whole run, by their names in `result.json`."""
+Values = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A run as dashboards know it: settings, values by epoch with their Unix times, and those of the run."""
+
+    name: str
+    settings: dict[str, Any]
+    epochs: tuple[tuple[int, float, Values], ...]
+    summary: Values
+    start: float
+    end: float
+
+    def values(self) -> Iterator[tuple[str, float, int, float]]:
+        """Name, value, epoch and Unix time of each value; those of the whole run under the last epoch."""
+        last = self.epochs[-1][0] if self.epochs else 0
+        for epoch, at, values in (*self.epochs, (last, self.end, self.summary)):
+            for name, value in values.items():
+                yield name, value, epoch, at
+
+
+def export_runs(runs: Sequence[Run], study: str, dashboard: Dashboard, target: str) -> tuple[int, str]:
+    """Write runs for a dashboard, except those that an earlier export has written there.
+
+    Args:
+        runs: Finished runs.
+        study: Name of the study, which MLflow calls an experiment.
+        dashboard: Whose library writes them.
+        target: Folder, or for MLflow also the address of a server, such as `https://mlflow.example.org`.
+
+    Returns:
+        How many were written, and the command that shows them.
+
+    Raises:
+        UserError: The dashboard's library is not installed.
+    """
+    writers: dict[Dashboard, Callable[[list[Exported], str, str], tuple[int, str]]] = {
+        "tensorboard": _to_tensorboard,
+        "mlflow": _to_mlflow,
+    }
+    try:
+        return writers[dashboard]([exported(run) for run in runs], study, target)
+    except ModuleNotFoundError as error:
+        action = f"Install it: pip install 'scalestudy[{dashboard}]'"
+        raise UserError(f"the library of {dashboard}", f"no module {error.name}", action) from error
+
+
+def exported(run: Run) -> Exported:
+    """The settings and values of a finished run."""
+    result = run.result
+    settings = {name: getattr(result, name) for name in ("strategy", "workers", "seed", "global_batch")}
+    end = datetime.fromisoformat(result.finished).timestamp() if result.finished else 0.0
+    start = end - (result.wall_seconds or 0.0)
+    epochs = []
+    for epoch in run.epochs:
+        values = {"loss": epoch.loss, "learning_rate": epoch.learning_rate}
+        values |= {f"validation/{name}": value for name, value in epoch.validation.items()}
+        epochs.append((epoch.epoch, start + (epoch.elapsed_training_seconds or 0.0), _finite(values)))
+    summary = _finite({f"run/{name}": getattr(result, name) for name in SUMMARY})
+    return Exported(result.name, settings | result.swept, tuple(epochs), summary, start, end)
+
+
+def _finite(values: dict[str, float | None]) -> Values:
+    return {name: value for name, value in values.items() if value is not None and isfinite(value)}
+
+
+def _to_tensorboard(runs: list[Exported], study: str, target: str) -> tuple[int, str]:
+    """Write a folder for each run, with its settings for the HPARAMS tab."""
+    # TensorBoard's own switch: otherwise it loads TensorFlow to write files, which takes seconds.
+    sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.plugins.hparams.summary_v2 import hparams_pb
+    from tensorboard.plugins.scalar.summary_v2 import scalar_pb
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    new = [run for run in runs if not (Path(target) / run.name).exists()]
+    for run in new:
+        writer = EventFileWriter(str(Path(target) / run.name))
+        settings = {
+            name: value if isinstance(value, bool | int | float | str) else str(value)
+            for name, value in run.settings.items()
+        }
+        settings_of_run = hparams_pb(settings, trial_id=run.name, start_time_secs=run.start)
+        writer.add_event(Event(wall_time=run.start, summary=settings_of_run))
+        for name, value, epoch, at in run.values():
+            writer.add_event(Event(wall_time=at, step=epoch, summary=scalar_pb(name, value)))
+        writer.close()
+    return len(new), f"tensorboard --logdir {target}"
+
+
+def _to_mlflow(runs: list[Exported], study: str, target: str) -> tuple[int, str]:
+    """Write the runs into the experiment of the study."""
+    from mlflow.tracking import MlflowClient
+
+    is_server, place = "://" in target, Path(target).resolve()
+    if not is_server:
+        place.mkdir(parents=True, exist_ok=True)
+    address = target if is_server else f"sqlite:///{place / 'mlflow.db'}"
+    client = MlflowClient(tracking_uri=address)
+    experiment = client.get_experiment_by_name(study)
+    files = None if is_server else (place / "artifacts").as_uri()
+    number = experiment.experiment_id if experiment else client.create_experiment(study, files)
+    # A name is looked for by itself, since a server returns long lists in pages.
+    new = [
+        run
+        for run in runs
+        if not client.search_runs([number], f"attributes.run_name = '{run.name}'", max_results=1)
+    ]
+    for run in new:
+        made = client.create_run(number, start_time=round(1000 * run.start), run_name=run.name).info.run_id
+        for name, value in run.settings.items():
+            client.log_param(made, name, value)
+        for name, value, epoch, at in run.values():
+            client.log_metric(made, name, value, timestamp=round(1000 * at), step=epoch)
+        client.set_terminated(made, end_time=round(1000 * run.end))
+    shown = "" if is_server else f"mlflow ui --backend-store-uri {address}"
+    return len(new), shown or f"see {target}"
