@@ -177,6 +177,15 @@ def test_a_study_whose_budget_ends_names_the_faster_rows_that_may_learn_as_well(
     assert found.provisional == ("faster-may-learn",)
 
 
+def test_where_nodes_are_billed_and_no_row_is_shown_to_learn_as_well_the_fewest_workers_are_named():
+    """One worker is too dear there, and 14 workers lose more than the margin."""
+    truth = simulation.Truth.drawn(np.random.default_rng(18), simulation.CONDITIONS["nodes billed"])
+    found = simulation.until_decided(truth, np.random.default_rng(10_018))
+    assert truth.loss[14] > MARGIN
+    assert found.choice.workers == 4
+    assert "quality-unclear" in found.provisional
+
+
 @pytest.mark.slow
 def test_studies_end_right_and_settled_for_about_half_a_grid():
     """Bounds are those of `benchmarks/sequential.py` less two standard errors of so few studies."""

@@ -200,7 +200,7 @@ def test_a_budget_and_a_number_of_seeds_end_a_study_undecided(request_, launcher
 
 def test_times_that_stay_too_uncertain_are_taken_again_and_decide_nothing(request_, launcher, listener):
     launcher.wall = lambda point: (
-        100 if point.workers == 1 else (240 if point.seed % 2 else 60) * (1 + (point.strategy == "horovod"))
+        100 if point.workers == 1 else (480 if point.seed % 2 else 30) * (1 + (point.strategy == "horovod"))
     )
     decision = decided(request_, Limits(36000), listener=listener).advice.decision
     assert decision.kind == "uncertain"

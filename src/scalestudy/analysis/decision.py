@@ -11,7 +11,7 @@ Statistics 25, 1954). A choice is provisional while an interval, or a share of f
 change it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, cast
@@ -302,7 +302,7 @@ def _choose(
     ]
     if not good or (undecided and all(price.units == least for price in good)):
         return replace(made, kind="uncertain" if undecided else "none")
-    choice = min([price for price in good if price.key in shown] or good, key=lambda price: price.duration)
+    choice = _fastest_shown(good, shown)
     faster = sorted(
         (price for price in prices.values() if price.duration < prices[choice.key].duration),
         key=lambda price: price.duration,
@@ -362,6 +362,19 @@ def _provisional(
     if made.relative or verdict.relative:
         reasons.append("relative")
     return tuple(dict.fromkeys(reasons))
+
+
+def _fastest_shown(good: Sequence[Price], shown: Set[Key]) -> Price:
+    """The fastest row that may be chosen.
+
+    Where a node is billed whole, one worker may cost too much, and no other row be shown to learn as well:
+    the fewest workers risk least then.
+    """
+    fit = [price for price in good if price.key in shown]
+    if fit:
+        return min(fit, key=lambda price: price.duration)
+    fewest = min(price.key.workers for price in good)
+    return min((price for price in good if price.key.workers == fewest), key=lambda price: price.duration)
 
 
 def _may_learn(made: Decision, faster: Sequence[Price]) -> bool:

@@ -26,7 +26,7 @@ NEAR = 1.1
 """A row slower than this multiple of the fastest with as many workers or fewer cannot be chosen."""
 BLOCKS = 2
 """Timing runs of a row that may be chosen."""
-MOST_BLOCKS = 8
+MOST_BLOCKS = 12
 """Timing runs of a row whose cost efficiency stays unsettled."""
 MOST_DISTURBED = 4
 """Timing runs of a row after which disturbed times count, if it has no others."""
