@@ -12,10 +12,13 @@ PyTorch engine, "ours" trains the Keras model, and "ours, module" the same netwo
 """
 
 import argparse
+import math
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +114,11 @@ class Program:
 
 
 def main() -> None:
-    parser = arguments(__doc__ or "")
+    parser = arguments(__doc__ or "", minutes=9.0)
     parser.add_argument("--engine", choices=list(STRATEGIES), default="tensorflow")
     parser.add_argument("--precision", help="with --engine torch three by default, else float32")
-    parser.add_argument("--minutes", type=float, default=9.0, help="with --engine torch, for all its rows")
     parser.add_argument("--whole-runs", action="store_true", help="with --engine torch")
+    parser.add_argument("--two-ranks", action="store_true", help="two ranks on one GPU, with --engine torch")
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--small", action="store_true")
     options = parser.parse_args()
@@ -126,6 +129,9 @@ def main() -> None:
     if options.engine == "torch":
         print("\n".join(machine(options.device)), "\n", flush=True)
         precisions = [options.precision] if options.precision else []
+        if options.two_ranks:
+            asked = {"small": options.small, "networks": options.model or [], "precisions": precisions}
+            sys.exit(not gpu_torch.two_ranks(options.device, **asked))
         good = gpu_torch.run(
             options.device,
             small=options.small,
@@ -133,6 +139,7 @@ def main() -> None:
             networks=options.model or [],
             precisions=precisions,
             minutes=options.minutes,
+            whole_study=partial(whole_study, models["unet"], options.device),
         )
         if not options.whole_runs:
             sys.exit(not good)
@@ -140,7 +147,38 @@ def main() -> None:
     compare(models, [options.engine], [options.precision or "float32"], sorted({1, most}), options)
 
 
-def arguments(description: str) -> argparse.ArgumentParser:
+def whole_study(model: Model, device: str, precision: str, bare: float) -> str:
+    """Train the U-Net module as a study; return its throughput beside that of bare steps, and its phases."""
+    with tempfile.TemporaryDirectory() as folder:
+        prepared = prepare(
+            DataSettings(source=f"indents:{model.images}", image_size=model.size, cache=folder)
+        )
+        split, file = ensure_split(prepared, None, 0), Path(folder, "first.toml")
+        text = STUDY.format(
+            task="torch_unet",
+            source=f"indents:{model.images}",
+            epochs=model.epochs,
+            batch=model.batch,
+            precision=precision,
+            device=device,
+            workers=1,
+            strategies='"ddp"',
+        )
+        file.write_text(text)
+        study = load_study(file)
+        gpus = devices.gpus() if device == "gpu" else 0
+        points = [
+            point.with_files(str(prepared.path), str(split.path))
+            for point in expand(study, gpus=gpus, cores=len(cores.granted()))
+        ]
+        store = StudyFolder.create_or_open(Path(folder, "first"), study, points, text)
+        rate, phases = ours(store, points[0])
+    wall = sum(phases.values())
+    spent = [f"{phase} {seconds:.1f} s" for phase, seconds in phases.items() if seconds >= wall / 100]
+    return f"{rate:.1f} samples/s, {rate / bare:.2f} x ours; {', '.join(spent)}"
+
+
+def arguments(description: str, minutes: float = math.inf) -> argparse.ArgumentParser:
     """Return a parser with the options that this program shares with `engines.py`."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -148,6 +186,9 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--model", choices=list(MODELS), action="append")
     parser.add_argument("--strategy", action="append")
+    parser.add_argument(
+        "--minutes", type=float, default=minutes, help="for all rows; what is left over is named"
+    )
     return parser
 
 
@@ -168,8 +209,14 @@ def compare(
             if name in (options.model or models)
             for program in programs(name, model, engines, precisions, workers, options, Path(folder))
         ]
+        end = time.monotonic() + 60 * options.minutes
         for number in range(options.rounds):
             for program in every:
+                if time.monotonic() > end:
+                    strategy, count = program.point.implementation, program.point.workers
+                    what = f"{program.model}, {program.way}, {strategy} {count}"
+                    print(f"round {number + 1}, {what}: left out, since the time is over", flush=True)
+                    continue
                 rate, phases = program.rate()
                 strategy, count = program.point.implementation, program.point.workers
                 named = {"model": program.model, "way": program.way, "strategy": strategy, "workers": count}

@@ -1,7 +1,7 @@
 """The output of `gpu.py`: the machine and one table."""
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from scalestudy.hardware import cores, devices
@@ -60,4 +60,17 @@ def table(rows: Iterable[Row], device: str, heading: str) -> list[str]:
             f" [{least:.1f}, {most:.1f}] | {over(row, 'Keras fit')} | {over(row, 'bare loop')}"
             f" | {over(row, 'fused loop')} | {', '.join(spent)} |"
         )
+    return lines
+
+
+WAYS = ("ours", "ours, compiled", "ours, Keras model", "plain", "plain, compiled")
+"""Columns of the table of `gpu_torch.py`."""
+
+
+def ways_table(found: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Markdown: samples/s of each way, and times plain, for each network and precision."""
+    lines = [f"| network, precision | {' | '.join(WAYS)} | MFU of ours |", "|---" * (len(WAYS) + 2) + "|"]
+    for what, rows in found.items():
+        cells = [rows.get(way, "").replace(" samples/s, ", " (").replace(" x plain", " x)") for way in WAYS]
+        lines.append(f"| {' | '.join([what, *cells, rows.get('MFU of ours', '')])} |")
     return lines

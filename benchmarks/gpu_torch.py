@@ -8,11 +8,13 @@ in turns; ratios are taken within a round. `python gpu_torch.py ERRAND` measures
 import copy
 import json
 import os
+import re
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -23,28 +25,36 @@ os.environ["KERAS_BACKEND"] = "torch"  # before anything imports Keras, which wo
 
 import numpy as np
 
+from gpu_table import ways_table
 from scalestudy.config.point import Point
 from scalestudy.config.settings import DataSettings
+from scalestudy.data.loader import Loader, reader_of
 from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.hardware import cores
+from scalestudy.launch import reserve
+from scalestudy.training.agreement import digests
 
 HERE = Path(__file__).parent
 
 
 class Network(NamedTuple):
-    """A task with a module, height and width of its images, and its batch: on GPUs and with --small."""
+    """A task with a module, one with the same Keras model, height and width of its images, and its batch.
+
+    `small` is the size with --small.
+    """
 
     task: str
+    keras: str
     size: tuple[int, int]
     batch: int
     small: tuple[int, int]
 
 
 NETWORKS = {
-    "unet": Network("torch_unet", (768, 1024), 8, (32, 32)),
-    "resnet50": Network(str(HERE / "torch_resnet50.py"), (224, 224), 64, (32, 32)),
-    "cnn": Network("torch_cnn", (28, 28), 128, (28, 28)),
+    "unet": Network("torch_unet", "unet", (768, 1024), 8, (32, 32)),
+    "resnet50": Network(str(HERE / "torch_resnet50.py"), str(HERE / "resnet50.py"), (224, 224), 64, (32, 32)),
+    "cnn": Network("torch_cnn", "cnn", (28, 28), 128, (28, 28)),
 }
 PRECISIONS = {
     "gpu": ("mixed_bfloat16", "float32", "tf32", "mixed_float16"),
@@ -57,6 +67,8 @@ WITHIN = 300.0
 """Seconds for one network in one precision, most of them for compilation."""
 LEAST = 20.0
 """Seconds with which it is worth starting one."""
+STUDY_TAKES = 60.0
+"""Seconds that must be left for a whole study."""
 
 
 def run(
@@ -67,13 +79,18 @@ def run(
     networks: Sequence[str],
     precisions: Sequence[str],
     minutes: float,
+    whole_study: Callable[[str, float], str],
 ) -> bool:
-    """Print the rows of all networks in all precisions, as far as `minutes` last.
+    """Print the rows of all networks in all precisions, as far as `minutes` last, and a table of them.
+
+    `whole_study` trains the U-Net in a precision as a study, beside a rate of bare steps; see
+    `gpu.whole_study`. It follows the first precision.
 
     Returns:
         Whether every process succeeded that there was time for.
     """
     good, end = True, time.monotonic() + 60 * minutes
+    found: dict[str, dict[str, str]] = {}
     for precision in precisions or PRECISIONS[device]:
         for name in networks or NETWORKS:
             left = end - time.monotonic()
@@ -87,15 +104,119 @@ def run(
                 "small": small,
                 "rounds": rounds,
             }
-            command = [sys.executable, "-u", __file__, json.dumps(errand)]
-            try:
-                code: int | str = subprocess.run(command, check=False, timeout=min(WITHIN, left)).returncode
-            except subprocess.TimeoutExpired:
-                code = f"no end within {min(WITHIN, left):.0f} s"
+            what, rows = f"{name}, {precision}", dict[str, str]()
+            code = shown([errand], min(WITHIN, left), what, rows)
+            found[what] = rows
             if code:
-                print(f"{name}, {precision}: failed ({code})", flush=True)
+                print(f"{what}: failed ({code})", flush=True)
+                good = False
+        bare = rate_of(found.get(f"unet, {precision}", {}).get("ours", ""))
+        if bare is not None and precision == next(iter(precisions or PRECISIONS[device])):
+            if end - time.monotonic() < STUDY_TAKES:
+                print("a whole study: left out, for lack of time", flush=True)
+            else:
+                print(f"unet, {precision}, a whole study: {whole_study(precision, bare)}", flush=True)
+    print("\n".join(["", *ways_table(found)]), flush=True)
+    return good
+
+
+def shown(
+    errands: Sequence[dict[str, Any]],
+    within: float,
+    what: str,
+    rows: dict[str, str],
+    variables: dict[str, str] | None = None,
+) -> str:
+    """Print what the processes of errands print, and add the first one's rows to `rows`, by label.
+
+    Returns:
+        Why they failed; "" otherwise.
+    """
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-u", __file__, json.dumps(errand)],
+            stdout=subprocess.PIPE,
+            env=os.environ | (variables or {}),
+            text=True,
+        )
+        for errand in errands
+    ]
+    over = threading.Event()
+
+    def end() -> None:
+        over.set()
+        for process in processes:
+            process.kill()
+
+    timer = threading.Timer(within, end)
+    timer.start()
+    output = processes[0].stdout
+    assert output is not None
+    for line in output:
+        print(line, end="", flush=True)
+        label, colon, text = line.rstrip().removeprefix(f"{what}, ").partition(": ")
+        if colon and line.startswith(what):
+            rows[label] = text
+    codes = [process.wait() for process in processes]
+    timer.cancel()
+    if over.is_set():
+        return f"no end within {within:.0f} s"
+    return next((str(code) for code in codes if code), "")
+
+
+def rate_of(text: str) -> float | None:
+    """Return the samples per second that a row begins with, if any."""
+    match = re.match(r"([0-9.]+) samples/s", text)
+    return float(match[1]) if match else None
+
+
+def two_ranks(device: str, *, small: bool, networks: Sequence[str], precisions: Sequence[str]) -> bool:
+    """Print the rows of two ranks that share one device, each with a batch of its own.
+
+    NCCL refuses two ranks on a GPU unless the variable says otherwise, which only some versions know.
+    """
+    good = True
+    for precision in precisions or PRECISIONS[device][:1]:
+        for name in networks or NETWORKS:
+            with reserve.ports(1) as port:
+                errand = {
+                    "name": name,
+                    "precision": precision,
+                    "device": device,
+                    "small": small,
+                    "port": port,
+                }
+                errands = [errand | {"rank": rank} for rank in range(2)]
+                code = shown(errands, WITHIN, "", {}, {"NCCL_MULTI_RANK_GPU_ENABLE": "1"})
+            if code:
+                print(f"{name}, {precision}, two ranks on one device: failed ({code})", flush=True)
                 good = False
     return good
+
+
+def shared(errand: dict[str, Any]) -> None:
+    """Measure a rank of `two_ranks`; rank 0 prints."""
+    network, small, first = NETWORKS[errand["name"]], errand["small"], errand["rank"] == 0
+    batch = SMALL_BATCH if small else network.batch
+    with tempfile.TemporaryDirectory() as folder:
+        prepared = data_of(errand["name"], network.small if small else network.size, batch, folder)
+        ours = OurSteps(
+            network.task,
+            errand,
+            prepared,
+            np.array(prepared.inputs[:batch]),
+            np.array(prepared.targets[:batch]),
+            exchanged=True,
+        )
+        for _ in range(3):
+            finish(ours())
+        rate = 2 * batch / seconds_of(ours, STEPS[small])
+        digests = ours.digests()
+    if first:
+        same = "equal weights" if len(set(digests)) == 1 else "OTHER WEIGHTS on each rank"
+        what = f"{errand['name']}, {errand['precision']}"
+        print(f"{what}, two ranks on one device: {rate:.1f} samples/s of both, {same}", flush=True)
+    ours.close()
 
 
 def main(errand: dict[str, Any]) -> None:
@@ -122,6 +243,7 @@ def main(errand: dict[str, Any]) -> None:
             "plain": plain_step(network.task, errand, *arrays),
             "ours, compiled": OurSteps(network.task, errand, *arrays, compiled=True),
             "plain, compiled": plain_step(network.task, errand, *arrays, compiled=True),
+            "ours, Keras model": OurSteps(network.keras, errand, *arrays),
             "ours, DistributedDataParallel of one": OurSteps(network.task, errand, *arrays, exchanged=True),
         }
         if errand["precision"] in ("float32", "tf32"):
@@ -143,18 +265,26 @@ def main(errand: dict[str, Any]) -> None:
         for label, found in rates.items():
             ratio = statistics.median(one / base for one, base in zip(found, rates["plain"], strict=True))
             row(label, f"{statistics.median(found):.1f} samples/s, {ratio:.2f} x plain")
+        row("loader", ours.feed(statistics.median(rates["ours"])))
+        if gpu:
+            row("copy of a batch to the GPU", copies(inputs))
         row("MFU of ours", model_utilisation(ours, statistics.median(rates["ours"]), errand["precision"]))
-        calls: dict[str, Callable[[], Any]] = {"a step": ours, "an evaluation of 4 batches": ours.evaluate}
-        if ours.trainer.momentum is not None:
-            calls["batch-norm statistics of 4 batches"] = ours.statistics
-        for what_waits, call in calls.items():
-            call()
-            row(f"waits for the device in {what_waits} of ours", waits(call) if gpu else "only on GPUs")
-        row("time of ours by kernel" if gpu else "time of ours by operator", "; ".join(shares(ours, gpu)))
-        for label, text in determinism(ours, steps):
-            row(label, text)
+        details(ours, row, gpu=gpu, steps=steps)
     torch.distributed.destroy_process_group()
     torch.cuda.empty_cache()
+
+
+def details(ours: "OurSteps", row: Callable[[str, str], None], *, gpu: bool, steps: int) -> None:
+    """Print waits of ours, what its time goes into, and whether it repeats bit for bit."""
+    calls: dict[str, Callable[[], Any]] = {"a step": ours, "an evaluation of 4 batches": ours.evaluate}
+    if ours.trainer.momentum is not None:
+        calls["batch-norm statistics of 4 batches"] = ours.statistics
+    for what_waits, call in calls.items():
+        call()
+        row(f"waits for the device in {what_waits} of ours", waits(call) if gpu else "only on GPUs")
+    row("time of ours by kernel" if gpu else "time of ours by operator", "; ".join(shares(ours, gpu)))
+    for label, text in determinism(ours, steps):
+        row(label, text)
 
 
 def device_check(gpu: bool) -> str:
@@ -208,7 +338,7 @@ class OurSteps:
         from scalestudy.engines.group import join
         from scalestudy.engines.interface import engine_of
 
-        batch, device = len(inputs), errand["device"]
+        batch, device, ranks = len(inputs), errand["device"], 2 if "rank" in errand else 1
         point = Point.model_validate(
             {
                 "name": "gpu",
@@ -232,16 +362,21 @@ class OurSteps:
                 },
             }
         )
-        engine, alone = engine_of("torch"), Placement(0, 1, 0, 1, 0, ("localhost",), "benchmark")
-        engine.set_up(point, threads=len(cores.granted()), device=device)
-        joined = join("torch-single", alone, workers=1, device=device)
-        if exchanged:  # as in a run of several workers, whose sums then cost nothing but their calls
+        engine, rank = engine_of("torch"), errand.get("rank", 0)
+        place = Placement(
+            rank, ranks, rank, ranks, 0, ("localhost",) * ranks, "benchmark", errand.get("port")
+        )
+        engine.set_up(point, threads=max(1, len(cores.granted()) // ranks), device=device)
+        joined = join("ddp" if ranks > 1 else "torch-single", place, workers=ranks, device=device)
+        if (
+            exchanged and ranks == 1
+        ):  # as in a run of several workers, whose sums then cost nothing but their calls
             backend = "nccl" if device == "gpu" else "gloo"
             dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
             joined.replicas.exchanges = True
         self.trainer, self.taken = engine.trainer(point, prepared, np.full(10_000, 1e-3), joined), 0
-        part = Slice(inputs[None], targets[None], start=0, count=batch, total=batch)
-        self._part = self.trainer.stage(part, 0)
+        part = Slice(inputs[None], targets[None], start=rank * batch, count=batch, total=ranks * batch)
+        self._part, self._prepared, self._group = self.trainer.stage(part, 0), prepared, joined.group
 
     def __call__(self) -> Any:
         self.taken += 1
@@ -255,6 +390,30 @@ class OurSteps:
         """Compute statistics of batch normalisation from several batches, and use them."""
         with self.trainer.with_statistics(self._summed(self.trainer.statistics)):
             pass
+
+    def feed(self, rate: float, batches: int = 20) -> str:
+        """Return how many samples the loader brings to the device, and how many times what steps take."""
+        loader = Loader(
+            reader_of(self._prepared),
+            slices=[(0, 1)],
+            workers=1,
+            global_batch=self._part.count,
+            stage=self.trainer.stage,
+        )
+        rows = np.arange(len(self._prepared.inputs))
+        order = np.resize(rows, batches * self._part.count)
+        began = time.perf_counter()
+        samples = sum(call[0].count for call in loader.epoch(order))
+        brought = samples / (time.perf_counter() - began)
+        return f"{brought:.1f} samples/s on the device, {brought / rate:.1f} x what ours takes"
+
+    def digests(self) -> list[str]:
+        """Return a digest of the weights of each rank."""
+        return digests(self.trainer, self._group)
+
+    def close(self) -> None:
+        """Leave the group of ranks."""
+        self._group.close()
 
     def _summed(self, compute: Callable[[Any], list[Any]], batches: int = 4) -> Any:
         sums = compute((self._part,))
@@ -381,6 +540,24 @@ def shares(step: Callable[[], Any], gpu: bool, most: int = 5) -> Iterator[str]:
     yield from (f"{name[:60]} {100 * time / total:.0f} %" for time, name in rows[:most])
 
 
+def copies(inputs: Any, times: int = 20) -> str:
+    """Return the speed of copies from page-locked memory, and from other memory, as TensorFlow copies."""
+    import torch
+
+    found = []
+    for pinned in (True, False):
+        batch = torch.from_numpy(inputs)
+        batch = batch.pin_memory() if pinned else batch
+        batch.to("cuda")
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(times):
+            batch.to("cuda", non_blocking=True)
+        torch.cuda.synchronize()
+        found.append(times * batch.nbytes / (time.perf_counter() - began) / 1e9)
+    return f"{found[0]:.1f} GB/s from page-locked memory, {found[1]:.1f} GB/s from other memory"
+
+
 def memory(gpu: bool) -> str:
     """Return the peak of this process so far."""
     import torch
@@ -414,4 +591,5 @@ def determinism(ours: OurSteps, steps: int) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    given = json.loads(sys.argv[1])
+    (shared if "rank" in given else main)(given)

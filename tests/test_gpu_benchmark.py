@@ -16,7 +16,7 @@ sys.path.insert(0, str(BENCHMARKS))
 import bare  # noqa: E402
 import gpu_programs  # noqa: E402
 import loader  # noqa: E402
-from gpu_table import table  # noqa: E402
+from gpu_table import table, ways_table  # noqa: E402
 from scalestudy.cluster.placement import Placement  # noqa: E402
 from scalestudy.plugins.strategies import traits  # noqa: E402
 
@@ -48,13 +48,14 @@ def test_pytorch_is_measured_row_by_row_with_nothing_but_pytorch_numpy_and_this_
     what = "cnn, float32, "
     lines = [line.removeprefix(what) for line in done.stdout.splitlines() if line.startswith(what)]
     rows = dict(line.split(": ", 1) for line in lines)
-    ways = ["ours", "plain", "ours, compiled", "plain, compiled"]
+    ways = ["ours", "plain", "ours, compiled", "plain, compiled", "ours, Keras model"]
     ways += ["ours, DistributedDataParallel of one", "plain, PyTorch's own TF32"]
     assert list(rows) == [
         "device",
         "memory of ours alone",
         *(f"{way}, first three steps" for way in ways),
         *ways,
+        "loader",
         "MFU of ours",
         "waits for the device in a step of ours",
         "waits for the device in an evaluation of 4 batches of ours",
@@ -65,8 +66,18 @@ def test_pytorch_is_measured_row_by_row_with_nothing_but_pytorch_numpy_and_this_
     for way in ways:
         assert all(float(number) > 0 for number in re.findall(r"\d+\.\d+", rows[way]))
         assert rows[way].endswith("x plain")
+    table = [line for line in done.stdout.splitlines() if line.startswith("| cnn, float32 | ")]
+    assert len(table) == 1 and table[0].count(" x)") == 5
     assert "aten::" in rows["time of ours by operator"]
     assert rows["deterministic algorithms"].startswith("the same bits")
+
+
+def test_rows_end_in_a_table_of_the_ways_with_nothing_for_a_failed_one():
+    rows = {"ours": "95.0 samples/s, 0.95 x plain", "plain": "100.0 samples/s, 1.00 x plain"}
+    found = {"unet, float32": rows | {"MFU of ours": "0.1 TFLOP/s", "device": "GPU"}}
+    assert ways_table(found)[-1] == (
+        "| unet, float32 | 95.0 (0.95 x) |  |  | 100.0 (1.00 x) |  | 0.1 TFLOP/s |"
+    )
 
 
 def test_ratios_are_taken_within_a_round_and_against_the_same_devices():

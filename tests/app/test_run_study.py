@@ -14,7 +14,7 @@ from scalestudy.launch.queue.scheduler import JobView, QueueRefused
 from scalestudy.launch.slurm import SLURM
 from scalestudy.store.records import Progress
 from scalestudy.store.study_folder import StudyFolder
-from synthetic_result import result_of
+from synthetic_result import FakeLauncher, result_of
 
 TEXT = 'task = "cnn"\n[sweep]\nworkers = 1\nseed = [0, 1]\n'
 LAUNCH = '[launch]\non = "slurm"\nsite = "here.toml"\n'
@@ -59,6 +59,28 @@ def test_an_interrupt_while_something_is_shown_reaches_the_run_first(
     assert notes == ["native-w1-s0"] and not caught.value.goes_on
     with StudyFolder.open(study.parent / "studies" / "study").lock():
         pass
+
+
+def test_runs_of_one_seed_begin_with_one_file_where_engines_are_compared(
+    study: Path, launcher: FakeLauncher
+) -> None:
+    run_study(request_of(study))
+    assert {point.files.initial for point in launcher.points if point.files} == {None}
+    study.write_text(TEXT.replace("[sweep]", '[sweep]\nstrategy = ["native", "ddp"]'))
+    listener, launcher.points = RecordingListener(), []
+    run_study(request_of(study), listener=listener)
+    assert [point.name for point in launcher.points] == ["ddp-w1-s0", "ddp-w1-s1"]
+    assert any("did not store their initial weights" in note for note in listener.notes)
+
+    launcher.points = []
+    run_study(request_of(study, study.parent / "whole"), listener=listener)
+    files = {point.name: point.needed_files().initial for point in launcher.points}
+    assert len(files) == 4
+    for seed in (0, 1):
+        assert files[f"native-w1-s{seed}"] == files[f"ddp-w1-s{seed}"]
+    first, second = (Path(str(files[f"ddp-w1-s{seed}"])) for seed in (0, 1))
+    assert first.parent == second.parent == study.parent / "whole" / "initial"
+    assert first != second
 
 
 class Cluster:

@@ -54,6 +54,17 @@ def test_whatever_is_computed_otherwise_makes_another_point(change):
     assert not point(**change).same_as(point())
 
 
+def test_points_whose_models_are_the_same_begin_with_one_file():
+    def file(**changes):
+        return point(**changes).with_files("/data", "/split").beginning_in("/initial").needed_files().initial
+
+    train = point().train.model_dump()
+    assert file() == file(workers=4) == file(strategy="ddp", engine="torch")
+    assert file() == file(train=train | {"learning_rate": 0.5}, data={"source": "digits", "cache": "/c"})
+    others = [file(seed=1), file(task="unet"), file(train=train | {"precision": "float64"})]
+    assert len({file(), *others}) == 4
+
+
 def test_a_point_that_is_only_planned_says_how_to_start_it():
     with pytest.raises(UserError, match="scalestudy run"):
         point().needed_files()

@@ -65,9 +65,13 @@ def case(
     changed: dict[str, Any] | None = None,
     label: str = "",
     orders: dict[str, Any] | None = None,
+    initial: Path | None = None,
     **launch: str,
 ) -> dict[str, Any]:
-    """A case; `changed` are keys of [train], `label` ends its name, `orders` further keys of `steps.py`."""
+    """A case; `changed` are keys of [train], `label` ends its name, `orders` further keys of `steps.py`.
+
+    Cases with the same folder `initial` begin with the same weights on all engines.
+    """
     label = label or "changed" * (changed is not None)
     name = f"{task}-{implementation}{workers}-{precision}-{'sync' if sync else 'own'}{'-xla' if xla else ''}"
     name += "".join(f"-{value}" for value in launch.values()) + f"-{label}" * bool(label)
@@ -83,6 +87,9 @@ def case(
         "xla": xla,
         **(changed or {}),
     }
+    files = {}
+    if initial is not None:
+        files = {"initial": str(initial / f"{task}-{'double' if precision == 'float64' else 'single'}.npz")}
     point = {
         "name": name,
         "study": "equality",
@@ -93,7 +100,7 @@ def case(
         "seed": 1,
         "train": train,
         "data": {"source": "digits"},
-        "files": data[task],
+        "files": data[task] | files,
         "terms": {
             "implementation": implementation,
             "launch": {"communication": "ring" if xla else "auto", **launch},

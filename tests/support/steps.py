@@ -24,6 +24,7 @@ from scalestudy.measure.clock import PhaseClock
 from scalestudy.plugins.engines import engine_traits
 from scalestudy.plugins.strategies import traits
 from scalestudy.training.checkpoint import read_position, read_values, write_checkpoint
+from scalestudy.training.initial_weights import begin_alike
 from scalestudy.util.modules import without_unused
 
 DEVICES = 4
@@ -81,6 +82,8 @@ def train(engine: Engine, point: Point, joined: Joined, case: dict[str, Any]) ->
     files = point.needed_files()
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, PhaseClock())
+    if files.initial is not None:
+        begin_alike(session.trainer, joined.group, Path(files.initial))
     before = session.trainer.weights()[0]
     if "go_on" in case:
         session.go_on(read_position(Path(case["go_on"]), ""), read_values(Path(case["go_on"])))

@@ -407,7 +407,7 @@ def statistics() -> dict[str, Any]:
             task = task_file(data, model=lambda data, net=net: net, loss="cross_entropy")
             adapt_model(task.model, seed=0, sync_batch_norm=False)
             part = Slice(None, None, start, count, 5)
-            weighted = RunningStatistics(batch_norms(task.model.module), processes=2)
+            weighted = RunningStatistics(batch_norms(task.model), processes=2)
             weighted.begin(part, slices=1)
             task.model(rows[start : start + count].permute(0, 2, 3, 1), training=True)
             weighted.add(part)

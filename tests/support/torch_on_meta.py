@@ -30,8 +30,9 @@ from scalestudy.data.store.preparation import prepare
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import join
 from scalestudy.engines.keras.arithmetic import begin
-from scalestudy.engines.torch import philox, torch_optimizers
-from scalestudy.engines.torch.torch_engine import ENGINE, as_on_tensorflow
+from scalestudy.engines.keras.private import keep_wide_types
+from scalestudy.engines.torch import torch_optimizers
+from scalestudy.engines.torch.torch_engine import ENGINE, without_tensorflow
 from scalestudy.measure.clock import PhaseClock
 from scalestudy.tasks import label_losses
 from scalestudy.training.session import Session
@@ -251,16 +252,12 @@ INITIALIZERS = (
 
 
 def initial_values() -> dict[str, Any]:
-    """What each initialiser of Keras, and each draw by which it repeats TensorFlow's numbers, returns."""
+    """What each initialiser of Keras returns."""
     found: dict[str, Any] = {}
     with on_meta():
         for name in INITIALIZERS:
             made = keras.initializers.get(name)((6, 6), dtype="float32")
             found[name] = [str(made.device), list(made.shape)]
-        for draw in (philox.uniform, philox.normal, philox.truncated_normal):
-            for seed in ((1, 2), None):
-                made = draw(seed, 36, torch.float32, "meta")
-                found[f"{draw.__name__} {seed is not None}"] = [str(made.device), list(made.shape)]
     return found
 
 
@@ -277,7 +274,8 @@ def answers(names: Sequence[str]) -> Iterator[tuple[str, Any]]:
 
 
 if __name__ == "__main__":
-    as_on_tensorflow()
+    without_tensorflow()
+    keep_wide_types()
     ENGINE._device = "meta"  # as `set_up` names a GPU
     found = dict(answers(sys.argv[2:]))
     Path(FOLDER, "answers.json").write_text(json.dumps({"cases": found, "initial": initial_values()}))

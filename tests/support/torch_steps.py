@@ -130,7 +130,9 @@ def waits() -> dict[str, Any]:
     own.write_text(torch_modules.OWN.replace("MOMENTUM", "0.2"))
     keras_model = FOLDER / "of_keras.py"
     keras_model.write_text(
-        torch_modules.OF_KERAS.replace("layers.Flatten()", "layers.Dropout(0.2), layers.Flatten()")
+        torch_modules.OF_KERAS.replace(
+            "layers.Flatten()", "layers.Dropout(0.2), layers.GaussianNoise(0.1), layers.Flatten()"
+        )
     )
     targets, found = torch.zeros(32, dtype=torch.int32), {}
     for name in ("sgd", "momentum", "nesterov", "adam", "adamw"):
@@ -187,12 +189,16 @@ def kernels() -> dict[str, Any]:
     made = session("torch_cnn", 1, precision="float32", optimizer="adam")
     ours = counted(made, call_of(made.trainer, (32, 8, 8, 1), targets))
     by_hand = plain(torch_cnn.model(data), (32, 8, 8, 1), targets, nn.CrossEntropyLoss())
-    return {"cnn": [ours["kernels"], by_hand], "unet": unet_kernels()}
+    return {
+        "cnn": [ours["kernels"], by_hand],
+        "unet": unet_kernels("torch_unet"),
+        "keras unet": unet_kernels("unet"),
+    }
 
 
-def unet_kernels() -> list[int]:
+def unet_kernels(task: str) -> list[int]:
     prepared = torch_modules.prepare(torch_modules.data_of("indents:8", image_size=(32, 32), cache=FOLDER))
-    point = point_of("torch_unet", 1, precision="float32", optimizer="adam", learning_rate=1e-3)
+    point = point_of(task, 1, precision="float32", optimizer="adam", learning_rate=1e-3)
     joined = torch_modules.join("torch-virtual", torch_modules.ALONE, workers=1, device="cpu")
     split = torch_modules.ensure_split(prepared, 0.25, 0)
     made = torch_modules.Session(point, ENGINE, joined, prepared, split, torch_modules.PhaseClock())

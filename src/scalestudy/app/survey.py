@@ -27,6 +27,9 @@ from scalestudy.launch.study_status import study_status
 from scalestudy.store.study_folder import StudyFolder, default_folder
 from scalestudy.util.errors import UserError
 
+INITIAL = "initial"
+"""Folder of initial weights in a study's folder."""
+
 if TYPE_CHECKING:
     from scalestudy.data.samples import Kind
 
@@ -101,8 +104,23 @@ class Survey:
         fresh = [point for point in points if point.name not in self._ready]
         find = prepare_ahead if self.launcher.detached else prepare_points
         added = find(fresh, self._kind, self.request.base, self.study, listener)
+        engines = {point.engine for point in self.points}
+        if len(engines) > 1:
+            folder = self.request.target.absolute() / INITIAL
+            self._note_other_beginnings(folder, added, listener)
+            added = [point.beginning_in(str(folder)) for point in added]
         self._ready |= {point.name: point for point in added}
         return {point.name: self._ready[point.name] for point in points}
+
+    def _note_other_beginnings(self, folder: Path, added: Sequence[Point], listener: Listener) -> None:
+        before = {status.point.engine for status in self.overview.points if status.result}
+        joining = {point.engine for point in added} - before
+        if before and joining and not folder.is_dir():
+            listener.note(
+                f"The runs of {', '.join(sorted(before))} in this folder did not store their initial weights,"
+                f" so those of {', '.join(sorted(joining))} may begin with others. To compare the engines,"
+                " repeat all runs in another folder (--out)."
+            )
 
     def dry_run_points(self, points: Sequence[Point], listener: Listener) -> Mapping[str, Point]:
         """Return these points by name for a dry run, with their data if already prepared.

@@ -1,5 +1,7 @@
 """A fully resolved point of a study: everything that a worker needs to know besides its placement."""
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping
 from functools import cached_property
@@ -63,6 +65,8 @@ class PointFiles(StoredSettings):
     """File of the split."""
     class_weights: tuple[float, ...] | None = None
     """`train.class_weights` as numbers, one for each class; "balanced" is computed from the split."""
+    initial: str | None = None
+    """File of its initial weights, if several engines train its task; the first run of a seed writes it."""
 
 
 class Point(StoredSettings):
@@ -179,6 +183,18 @@ class Point(StoredSettings):
         """Return the point with the paths of its data."""
         files = PointFiles(prepared=prepared, split=split, class_weights=class_weights)
         return self.model_copy(update={"files": files})
+
+    def beginning_in(self, folder: str) -> "Point":
+        """Return the point with its file of initial weights, in a folder that runs of all engines share.
+
+        The file is that of all points with its seed whose models are the same.
+        """
+        alike: list[Any] = [self.task, self.sources, self.seed, self.train.precision == "float64"]
+        alike += [self.train.weights, self.train.input_scaling]
+        alike.append(self.data.model_dump(mode="json", exclude={"cache"}))
+        digest = hashlib.sha256(json.dumps(alike, sort_keys=True).encode()).hexdigest()
+        file = f"{folder}/s{self.seed}-{digest[:8]}.npz"
+        return self.model_copy(update={"files": self.needed_files().model_copy(update={"initial": file})})
 
     def needed_files(self) -> PointFiles:
         """Paths of its data; raises UserError if it is only planned."""

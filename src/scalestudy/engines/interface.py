@@ -259,6 +259,9 @@ class Trainer(Protocol):
     def average(self) -> None:
         """Set the moving statistics of every worker to their mean over workers. Every rank must call this."""
 
+    def begin_with(self, weights: Sequence[NDArray[Any]]) -> None:
+        """Set the weights of the model, in the order of `weights`, in this process."""
+
     def share(self) -> None:
         """Give every process the values of rank 0. Every rank must call this."""
 

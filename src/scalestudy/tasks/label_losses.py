@@ -186,10 +186,13 @@ def sum_of(terms: Sequence[FormulaTerm], data: DataInfo) -> Loss:
 def _entropies(targets: Any, outputs: Any) -> Any:
     """Return the cross-entropy of each label, shape [B, ...]."""
     ops, outputs = keras.ops, widen(outputs)
+    logits = getattr(outputs, LOGITS, None)
+    known = logits is not None
+    values = logits if known else outputs
     if outputs.shape[-1] == 1:
         true = ops.cast(ops.expand_dims(targets, -1), outputs.dtype)
-        return keras.losses.binary_crossentropy(true, outputs)
-    return keras.losses.sparse_categorical_crossentropy(targets, outputs)
+        return keras.losses.binary_crossentropy(true, values, from_logits=known)
+    return keras.losses.sparse_categorical_crossentropy(targets, values, from_logits=known)
 
 
 def _average(data: DataInfo, targets: Any, valid: Any, losses: Any) -> Any:

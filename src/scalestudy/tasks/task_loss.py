@@ -14,13 +14,22 @@ import keras
 
 from scalestudy.config.formula import FormulaTerm, WrongFormula, is_formula
 from scalestudy.config.objectives import LOSSES, loss_terms, refuse_unweighted, unweighted
-from scalestudy.tasks.label_losses import Loss, mean_over_rest, sum_of
+from scalestudy.tasks.label_losses import LOGITS, Loss, mean_over_rest, sum_of
 from scalestudy.tasks.task import DataInfo, is_module
 from scalestudy.util.errors import UserError
 
 OUTPUTS = re.compile("(output|logit|pred|prediction)s?|y_pred|y_hat")
 TARGETS = re.compile("(target|label)s?|(y_)?true|truth|y|gt")
 """Usual names of the arguments of a loss, in lower case."""
+OF_LOGITS = (
+    keras.losses.BinaryCrossentropy,
+    keras.losses.CategoricalCrossentropy,
+    keras.losses.SparseCategoricalCrossentropy,
+    keras.losses.binary_crossentropy,
+    keras.losses.categorical_crossentropy,
+    keras.losses.sparse_categorical_crossentropy,
+)
+"""Losses of Keras that are more accurate from logits than from probabilities."""
 
 
 def resolve_loss(model: Any, given: Any, data: DataInfo, where: str) -> Loss:
@@ -168,13 +177,31 @@ def _of_samples(given: Any) -> Loss:
         "sparse"
     )
 
+    from_logits = _of_logits(loss)
+
     def of_samples(targets: Any, outputs: Any) -> Any:
         # Expand targets [B, ...] to [B, ..., 1] like the outputs; else Keras would average over samples.
         if pairwise and len(outputs.shape) == len(targets.shape) + 1 and outputs.shape[-1] == 1:
             targets = keras.ops.expand_dims(targets, -1)
+        logits = getattr(outputs, LOGITS, None)
+        if from_logits is not None and logits is not None:
+            return mean_over_rest(from_logits(targets, logits))
         return mean_over_rest(values(targets, outputs))
 
     return of_samples
+
+
+def _of_logits(loss: Any) -> Any:
+    """Return the cross-entropy for logits that Keras computes of probabilities; None for other losses.
+
+    On PyTorch, Keras clips the probabilities, where the gradient then vanishes.
+    """
+    if isinstance(loss, keras.Loss):
+        settings = loss.get_config()
+        if type(loss) not in OF_LOGITS or settings["from_logits"]:
+            return None
+        return type(loss).from_config(settings | {"from_logits": True}).call
+    return partial(loss, from_logits=True) if loss in OF_LOGITS else None
 
 
 def of_data_alone(given: Any) -> bool:

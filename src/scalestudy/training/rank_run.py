@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from scalestudy.data.split import Split
@@ -22,6 +23,7 @@ from scalestudy.training import gallery
 from scalestudy.training.agreement import digests_of_model
 from scalestudy.training.checkpoint import Keeper, StoppedError
 from scalestudy.training.device_setup import OwnPart, join_workers, refuse_shared_gpus, set_up
+from scalestudy.training.initial_weights import begin_alike
 from scalestudy.training.run_results import BestKeeper, model_record_of, result_of, save_model, try_saving
 from scalestudy.training.session import Moment, Position, Session
 from scalestudy.training.set_evaluation import Chance, measure_chance
@@ -192,6 +194,9 @@ def run_joined(part: OwnPart, engine: Engine, joined: Joined) -> None:
     files = point.needed_files()
     prepared, split = Prepared.open(files.prepared), Split.load(files.split)
     session = Session(point, engine, joined, prepared, split, clock, utilisation)
+    if files.initial is not None:
+        with clock.phase("build"):
+            begin_alike(session.trainer, group, Path(files.initial))
     keeper = Keeper(folder, session)
     reporter = None
     if group.rank == 0:

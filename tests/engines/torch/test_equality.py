@@ -40,7 +40,8 @@ def results(tmp_path_factory) -> Path:
     data = prepared_sets(tmp_path_factory.mktemp("cache"))
 
     def of(implementation: str, workers: int, *kinds: tuple[str, str], **more: Any) -> list[dict[str, Any]]:
-        return [case(data, task, implementation, workers, p, **more) for task, p in kinds]
+        initial = out / "initial"
+        return [case(data, task, implementation, workers, p, initial=initial, **more) for task, p in kinds]
 
     def kept(implementation: str, workers: int, **orders: Any) -> list[dict[str, Any]]:
         """Train 12 of 20 steps and write a checkpoint."""
@@ -140,6 +141,23 @@ def results(tmp_path_factory) -> Path:
     return out
 
 
+def test_engines_differ_in_moving_variances_alone(results):
+    """PyTorch's hold the unbiased variance; each channel has 560 values or more in a slice."""
+    one, other = "unet-virtual2-float64-own", "unet-ddp2-float64-own"
+    (before, after, stored), (begun, again, ended) = weights(results, one), weights(results, other)
+    assert all(np.array_equal(a, b) for a, b in zip(before, begun, strict=True))
+    largest_change = max(np.abs(a - b).max() for a, b in zip(after, before, strict=True))
+    apart = 0
+    for a, b in zip(after, again, strict=True):
+        if np.abs(a - b).max() > OTHER_ENGINE["float64"] * largest_change:
+            np.testing.assert_allclose(b, a, rtol=1 / 500)
+            assert a.ndim == 1 and (b > a).all()
+            apart += 1
+    assert apart == 3
+    for measured in ("loss", "validation"):
+        np.testing.assert_allclose(stored[measured], ended[measured], rtol=OTHER_ENGINE["float64"])
+
+
 def assert_same_bits(out: Path, one: str, other: str) -> None:
     (_, after, _), (_, again, _) = weights(out, one), weights(out, other)
     assert all(np.array_equal(a, b) for a, b in zip(after, again, strict=True))
@@ -170,7 +188,6 @@ EQUAL = [
     ],
     # workers with their own statistics
     ("unet-torch-virtual2-float64-own", "unet-ddp2-float64-own", EXACT),
-    ("unet-virtual2-float64-own", "unet-ddp2-float64-own", OTHER_ENGINE["float64"]),
     # buffers of the first worker, and frozen parts, wherever workers are
     ("buffers-torch-virtual2-float64-own-buffers", "buffers-ddp2-float64-own-buffers", EXACT),
     # changed samples

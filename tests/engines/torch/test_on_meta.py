@@ -50,7 +50,5 @@ def test_a_run_needs_no_value_of_the_device(answers, name):
 
 def test_each_initialiser_draws_on_the_device(answers):
     found = answers["initial"]
-    assert len(found) >= 20
-    assert {
-        name: made for name, made in found.items() if made not in (["meta", [6, 6]], ["meta", [36]])
-    } == {}
+    assert len(found) == 14
+    assert {name: made for name, made in found.items() if made != ["meta", [6, 6]]} == {}

@@ -62,6 +62,8 @@ def seeds_by_step(generator: Any, *, apart: bool) -> Callable[..., Any]:
     Otherwise all workers draw the same numbers, as a single worker would.
     """
     plain = generator.next
+    on_host = keras.backend.backend() == "torch"
+    own = int(ops.convert_to_numpy(generator.state.value)[0]) if on_host else 0
 
     def next_seed(ordered: bool = True) -> Any:
         worker = current()
@@ -71,6 +73,9 @@ def seeds_by_step(generator: Any, *, apart: bool) -> Callable[..., Any]:
         if worker.calls is not None:
             again = worker.calls[id(generator)]
             worker.calls[id(generator)] += 1
+        if on_host:  # PyTorch's generators take numbers of the host; for one of a GPU they would wait
+            place = worker.slice.start if apart else 0
+            return hash((own, place, again, worker.slice.step)) % 2**32, 0
         seed = generator.state.value[0]
         start, step = (
             ops.cast(ops.convert_to_tensor(number), seed.dtype)

@@ -181,6 +181,10 @@ class KerasTrainer:
             variable.assign(cast(value, variable.dtype))
         self._assign_copies(self.local, values.own)
 
+    def begin_with(self, weights: Sequence[NDArray[Any]]) -> None:
+        for variable, value in zip(self.task.model.weights, weights, strict=True):
+            variable.assign(cast(value, variable.dtype))
+
     def share(self) -> None:
         share_values(self._group, self._all)
 

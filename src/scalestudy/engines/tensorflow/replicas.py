@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from scalestudy.cluster.placement import Placement
@@ -114,11 +115,16 @@ class CompiledReplicas(Replicas):
 
     def sums(self, function: Any, slices: Sequence[Slice]) -> list[Any]:
         """Call a compiled function that returns a list, and return values to add up; see `arrays`."""
-        return [value.numpy() for value in function(slices)]
+        return list(function(slices))
 
     def arrays(self, sums: Sequence[Any]) -> list[NDArray[Any]]:
-        """Return added values of `sums` as arrays."""
-        return list(sums)
+        """Return added values of `sums` (float64) as arrays. On a GPU this is the only wait for them."""
+        import tensorflow as tf  # here, because the strategies of one device work without it
+
+        flat = tf.concat([tf.reshape(part, [-1]) for part in sums], 0).numpy()
+        ends = np.cumsum([part.shape.num_elements() for part in sums])
+        pieces = np.split(flat, ends[:-1])
+        return [piece.reshape(tuple(part.shape)) for piece, part in zip(pieces, sums, strict=True)]
 
     def step(
         self,

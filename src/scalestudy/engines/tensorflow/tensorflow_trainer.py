@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import itemgetter
 from typing import Any, SupportsFloat
@@ -15,6 +16,7 @@ from scalestudy.config.point import Point
 from scalestudy.data.samples import Call, Described, Slice, leaves
 from scalestudy.data.store.prepared import Prepared
 from scalestudy.engines.group import Buckets, Joined
+from scalestudy.engines.interface import DeviceMark
 from scalestudy.engines.keras.adapt import adapt
 from scalestudy.engines.keras.arithmetic import explain
 from scalestudy.engines.keras.inference import Evaluation
@@ -22,6 +24,7 @@ from scalestudy.engines.keras.keras_trainer import KerasTrainer, cast
 from scalestudy.engines.keras.layer_context import Working, collecting, working
 from scalestudy.engines.keras.phases import Phase, keep
 from scalestudy.engines.keras.private import take_summed
+from scalestudy.engines.tensorflow.computed_mark import ComputedMark
 from scalestudy.engines.tensorflow.keras_optimizers import LossScale, fuse, optimizer_of
 from scalestudy.engines.tensorflow.replicas import (
     CompiledReplicas,
@@ -121,6 +124,9 @@ class TensorFlowTrainer(KerasTrainer):
             halves=point.launch.bucket_size == "auto" and self._replicas.in_halves,
         )
         self.share()
+        self._losses: Any = None
+        early = gpu(0) is not None and not self._replicas.overtakes
+        self._watcher = ThreadPoolExecutor(1, "computed") if early else None
         columns = prepared.columns if prepared.has_sequences else None
         compiled = partial(Compiled, columns=columns)
         self._train = [
@@ -200,7 +206,14 @@ class TensorFlowTrainer(KerasTrainer):
         self.enter(call[0].step)
         with explain():
             losses: SupportsFloat = self._train[self._phase](call)
+        self._losses = losses
         return losses
+
+    def mark(self) -> DeviceMark | None:
+        """See `Trainer.mark`. On CPUs, and where others compute, a call returns when it is computed."""
+        if self._watcher is None:
+            return None
+        return ComputedMark(self._watcher, self._losses)
 
     def evaluate(self, call: Call) -> list[Any]:
         with explain():

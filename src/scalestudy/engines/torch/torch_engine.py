@@ -1,14 +1,15 @@
 """PyTorch as an engine: setting up a worker process, and the parts that a run uses."""
 
 import ctypes
-import functools
 import importlib.util
 import os
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -21,16 +22,7 @@ from scalestudy.engines.interface import Engine, StepTrial
 from scalestudy.engines.keras.arithmetic import OVERRIDE, begin, refuse_other_arithmetic
 from scalestudy.engines.keras.inference import KerasInference, build_module, open_inference
 from scalestudy.engines.keras.model_files import export_model, load_model, write_whole
-from scalestudy.engines.keras.private import (
-    draw_by,
-    forbid_downloads,
-    fuse_bias,
-    keep_layout,
-    keep_wide_types,
-    losses_by_logits,
-    without_tensorflow,
-)
-from scalestudy.engines.torch.philox import normal, truncated_normal, uniform
+from scalestudy.engines.keras.private import forbid_downloads, keep_wide_types
 from scalestudy.engines.torch.torch_group import without_exchange
 from scalestudy.engines.torch.torch_trainer import TorchTrainer
 from scalestudy.hardware.no_gpus import Build, Reason, why_not_listed
@@ -57,7 +49,8 @@ class Torch:
         set_up(threads=threads, deterministic=point.train.deterministic, tf32=precision == "tf32")
         if device == "cpu":
             keep_memory()
-        as_on_tensorflow()
+        without_tensorflow()
+        keep_wide_types()
         begin(point.seed, precision)
         forbid_downloads()
 
@@ -166,15 +159,16 @@ def keep_memory() -> None:
         mallopt(M_TRIM_THRESHOLD, 2**30)
 
 
-@functools.cache
-def as_on_tensorflow() -> None:
-    """Patch Keras, once per process, to compute the same on PyTorch as on TensorFlow."""
-    without_tensorflow()
-    keep_wide_types()
-    keep_layout()
-    fuse_bias()
-    losses_by_logits()
-    draw_by({"uniform": uniform, "normal": normal, "truncated_normal": truncated_normal})
+def without_tensorflow() -> None:
+    """Let Keras find no TensorFlow, which it would import, for seconds, only to set its seed."""
+    if "tensorflow" in sys.modules:
+        return
+    absent: dict[str, Any] = {"tensorflow": None}  # an import then fails, and Keras asks only once
+    sys.modules.update(absent)
+    try:
+        keras.utils.set_random_seed(0)
+    finally:
+        del sys.modules["tensorflow"]
 
 
 def _leaves(tensor: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import torch
@@ -14,6 +14,8 @@ from torch.nn.modules import _functions
 from scalestudy.data.samples import Slice
 from scalestudy.engines.keras.adapt import adapt
 from scalestudy.engines.keras.layer_context import Working, collect, current
+from scalestudy.engines.keras.private import all_layers
+from scalestudy.engines.torch.torch_convolutions import keep_layout
 from scalestudy.tasks.module import ModuleModel
 from scalestudy.util.errors import UserError
 
@@ -25,10 +27,9 @@ NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 class TorchBatchNorm(layers.BatchNormalization):
     """Keras's batch normalisation (last axis), with statistics per worker or over the global batch.
 
-    Per worker, it normalises with the statistics of the worker's own slice. Synchronised, it sums counts,
-    values and squares over all workers, so uneven slices are exact. The moving statistics (with the biased
-    variance, as in Keras) are updated by the mean of the workers' statistics, weighted by their samples.
-    Each worker adds its own part, so the mean over workers, computed before evaluation and saving, is exact.
+    Per worker, it is PyTorch's own, whose moving statistics hold the unbiased variance: with n values in a
+    channel, n / (n - 1) of Keras's on TensorFlow. `RunningStatistics` weights them by the workers' samples.
+    Synchronised, it sums counts, values and squares over all workers, so uneven slices are exact.
     """
 
     keeps_statistics = True
@@ -40,33 +41,30 @@ class TorchBatchNorm(layers.BatchNormalization):
         worker, moments = current(), collect()
         dtype = WIDE.get(inputs.dtype, inputs.dtype)
         x = inputs.movedim(-1, 1)  # a view, in PyTorch's channels_last layout
-        gamma = self.gamma.value.to(dtype) if self.scale else x.new_ones(x.shape[1], dtype=dtype)
-        beta = self.beta.value.to(dtype) if self.center else x.new_zeros(x.shape[1], dtype=dtype)
+        gamma = self.gamma.value.to(dtype) if self.scale else None
+        beta = self.beta.value.to(dtype) if self.center else None
         learns = (training or moments) and self.trainable
-        if learns and worker is not None and worker.sync_sum is not None:
+        if learns and moments:
+            out, mean, variance = normalise_over_slice(x, gamma, beta, self.epsilon)
+            moments.add(self, values_per_channel(x), mean, variance)
+        elif learns and worker is not None and worker.sync_sum is not None:
             out, mean, variance = normalise_over_workers(
                 x, gamma, beta, self.moving_mean.value, self.epsilon, worker, biased=True
             )
-            self._move(mean, variance, worker, shared=True)
-        elif learns:
+            self._move(mean, variance)
+        elif learns and (x.numel() == x.shape[1] or self.moving_mean.value.dtype != dtype):
             out, mean, variance = normalise_over_slice(x, gamma, beta, self.epsilon)
-            if moments:
-                moments.add(self, values_per_channel(x), mean, variance)
-            else:
-                self._move(mean, variance, worker)
+            self._move(mean, variance)
         else:
-            known = self.moving_mean.value.to(dtype), self.moving_variance.value.to(dtype)
-            out = torch.batch_norm(x, gamma, beta, *known, False, 0.0, self.epsilon, True)
+            moving = self.moving_mean.value.to(dtype), self.moving_variance.value.to(dtype)
+            add = 1 - self.momentum
+            out = torch.batch_norm(x, gamma, beta, *moving, bool(learns), add, self.epsilon, True)
         return out.movedim(1, -1).to(inputs.dtype)
 
     @torch.no_grad()
-    def _move(self, mean: Any, variance: Any, worker: Working | None, shared: bool = False) -> None:
-        keep, add = self.momentum, 1 - self.momentum
-        if worker is not None and not shared:
-            add *= worker.share
-            keep = keep if worker.slice.first else 1.0
+    def _move(self, mean: Any, variance: Any) -> None:
         for variable, value in ((self.moving_mean, mean), (self.moving_variance, variance)):
-            variable.value.mul_(keep).add_(value.to(variable.value.dtype), alpha=add)
+            variable.value.mul_(self.momentum).add_(value.to(variable.value.dtype), alpha=1 - self.momentum)
 
 
 def normalise_over_slice(x: Any, weight: Any, bias: Any, epsilon: float) -> tuple[Any, Any, Any]:
@@ -167,16 +165,20 @@ class ModuleBatchNorm(nn.BatchNorm2d):
             statistic.lerp_(value.to(statistic.dtype), weight)
 
 
-def batch_norms(module: nn.Module) -> list[Any]:
-    """Return the layers of a module that move running statistics now, after `adapt_module`."""
-    return [layer for layer in module.modules() if isinstance(layer, ModuleBatchNorm) and not layer.frozen]
+def batch_norms(model: Any) -> list[Any]:
+    """Return the layers of an adapted model or module that move running statistics now."""
+    if isinstance(model, ModuleModel):
+        norms = (layer for layer in model.module.modules() if isinstance(layer, ModuleBatchNorm))
+        return [layer for layer in norms if not layer.frozen]
+    return [layer for layer in all_layers(model) if isinstance(layer, TorchBatchNorm) and layer.trainable]
 
 
 def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> list[str]:
     """Replace the layers of a Keras model or module whose behaviour would depend on the number of workers.
 
     Dropout and other noise stay the framework's: they draw from PyTorch's generator, which gets a seed of the
-    step and the worker's slice before each forward pass.
+    step and the worker's slice before each forward pass. Keras's convolutions and pooling keep PyTorch's
+    layout.
 
     Returns:
         Always [].
@@ -186,8 +188,10 @@ def adapt_model(model: Any, *, seed: int, sync_batch_norm: bool) -> list[str]:
     """
     if isinstance(model, ModuleModel):
         adapt_module(model, sync_batch_norm=sync_batch_norm)
-    else:
-        adapt(model, replace_layer, seed=seed, sync_batch_norm=sync_batch_norm, noise=False)
+        return []
+    adapt(model, replace_layer, seed=seed, sync_batch_norm=sync_batch_norm, noise=False)
+    for layer in all_layers(model):
+        keep_layout(layer)
     return []
 
 
@@ -211,10 +215,31 @@ def adapt_module(model: ModuleModel, *, sync_batch_norm: bool) -> None:
         names.over_workers = sync_batch_norm
 
 
+class Moved(NamedTuple):
+    """The running statistics of a layer.
+
+    Attributes:
+        mean, variance: Tensors of shape [C].
+        count: Batches so far, a tensor; None if the layer does not count them.
+        momentum: Share of a batch's statistics; None for 1 / count.
+    """
+
+    mean: Any
+    variance: Any
+    count: Any
+    momentum: float | None
+
+
+def _moved_by(layer: Any) -> Moved:
+    if isinstance(layer, TorchBatchNorm):
+        return Moved(layer.moving_mean.value, layer.moving_variance.value, None, 1 - layer.momentum)
+    return Moved(layer.running_mean, layer.running_var, layer.num_batches_tracked, layer.momentum)
+
+
 class RunningStatistics:
     """Running statistics of layers that normalise each slice by itself, weighted by its rows.
 
-    `torch.nn` moves them by the momentum m in each forward pass, whatever the number of rows. Here a worker
+    PyTorch moves them by the momentum m in each forward pass, whatever the number of rows. Here a worker
     adds its part in proportion to its rows, r ← (1 − m) r + m · share · (statistics of its slice), where
     shares have the mean 1. The mean over workers then depends on all samples equally.
 
@@ -223,13 +248,12 @@ class RunningStatistics:
         processes: Number of processes.
     """
 
-    def __init__(self, layers: Sequence[nn.modules.batchnorm._BatchNorm], processes: int) -> None:
+    def __init__(self, layers: Sequence[Any], processes: int) -> None:
         self._processes = processes
-        self._counts: list[Any] = [layer.num_batches_tracked for layer in layers]
-        self._values: list[Any] = [
-            value for layer in layers for value in (layer.running_mean, layer.running_var)
-        ]
-        self._momenta = [layer.momentum for layer in layers for _ in range(2)]
+        moved = [_moved_by(layer) for layer in layers]
+        self._counts = [each.count for each in moved if each.count is not None]
+        self._values = [value for each in moved for value in (each.mean, each.variance)]
+        self._moved = moved
 
     @torch.no_grad()
     def begin(self, part: Slice, slices: int) -> None:
@@ -250,19 +274,20 @@ class RunningStatistics:
             share = self._processes * part.count / part.total
             torch._foreach_add_(self._sums, self._values, alpha=share)
         torch._foreach_copy_(self._values, self._before)
-        torch._foreach_copy_(self._counts, self._counted)
+        if self._counts:
+            torch._foreach_copy_(self._counts, self._counted)
 
     @torch.no_grad()
     def end(self) -> None:
         """Set the statistics at the end of the step."""
         if not self._active:
             return
-        torch._foreach_add_(self._counts, 1)
+        if self._counts:
+            torch._foreach_add_(self._counts, 1)
         kept = [
-            1 - (1 / float(count) if momentum is None else momentum)
-            for momentum, count in zip(
-                self._momenta, (c for c in self._counts for _ in range(2)), strict=True
-            )
+            1 - (1 / float(each.count) if each.momentum is None else each.momentum)
+            for each in self._moved
+            for _ in (each.mean, each.variance)
         ]
         torch._foreach_mul_(self._before, kept)
         torch._foreach_add_(self._sums, self._before, alpha=self._rest)

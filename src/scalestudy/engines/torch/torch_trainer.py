@@ -92,7 +92,7 @@ class TorchTrainer(KerasTrainer):
 
         constrained = [variable for variable in variables if variable.constraint is not None]
         with keep(model, phase.frozen):
-            norms = [] if isinstance(model, keras.Model) or self._synchronised else batch_norms(model.module)
+            norms = [] if self._synchronised else batch_norms(model)
         loss = WorkerLoss(
             losses,
             lambda: model.losses,

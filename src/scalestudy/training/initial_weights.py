@@ -1,0 +1,35 @@
+"""Equal initial weights on engines that draw different numbers: all runs of a seed read one file."""
+
+import io
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+
+from scalestudy.engines.group import Group
+from scalestudy.engines.interface import Trainer
+from scalestudy.training.agreement import digests_of_model
+from scalestudy.util.files import make_inside, write_atomically
+from scalestudy.util.locks import take
+
+
+def begin_alike(trainer: Trainer, group: Group, file: Path) -> None:
+    """Let training begin with the weights in `file`, which the first run writes. Every rank must call this.
+
+    A model of other shapes, as a swept setting may give, has a file of its own beside it.
+
+    Raises:
+        OSError: If the file cannot be read or written.
+    """
+    if group.rank == 0:
+        shapes, _ = digests_of_model(trainer)
+        file = file.with_name(f"{file.stem}-{shapes[:8]}.npz")
+        make_inside(file.parent)
+        with take(file.with_suffix(".lock"), wait=True) or nullcontext():
+            if not file.exists():
+                drawn = io.BytesIO()
+                np.savez(drawn, *trainer.weights()[0])
+                write_atomically(file, drawn.getvalue())
+        with np.load(file) as stored:
+            trainer.begin_with([stored[name] for name in stored.files])
+    trainer.share()
