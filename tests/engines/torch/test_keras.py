@@ -128,10 +128,14 @@ def test_keras_computes_in_all_bits_and_without_tensorflow(computed):
     assert not computed["tensorflow"]
 
 
+KINDS = "_Depthwise", "_Separable", "_MaxPooled", "_MeanPooled"
+"""Of layers whose bias is no part of the kernel."""
+
+
 def test_convolutions_and_pooling_keep_the_layout_of_their_inputs(computed):
     found = computed["layers"]
     kinds = [kind for kind, _, _ in found]
-    assert kinds == ["InOneKernel"] * 6 + ["InLayout", "BaseConv", *["InLayout"] * 4]
+    assert kinds == [*["_Convolved"] * 5, "_SideBySide", "_Transposed", "BaseConv", *KINDS]
     planes = [found[index] for index in (1, 2, 3, 5, 6, 8, 9, 10, 11)]
     assert all(channels_last for _, channels_last, _ in planes), planes
     assert max(difference for _, _, difference in found) < 1e-4

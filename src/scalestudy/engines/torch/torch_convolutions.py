@@ -4,7 +4,7 @@ Keras copies channels-last images for PyTorch, which computes in both layouts: a
 its `channels_last` memory format.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,98 +13,138 @@ from torch.nn import functional
 
 FORMATS = {4: torch.channels_last, 5: torch.channels_last_3d}
 """Memory format of a kernel by its number of axes; otherwise it is contiguous."""
-CONVOLUTIONS: dict[type[layers.Layer], Callable[..., Any]] = {
-    layers.Conv1D: functional.conv1d,
-    layers.Conv2D: functional.conv2d,
-    layers.Conv3D: functional.conv3d,
+CONVOLVE: dict[int, Any] = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
+TRANSPOSE: dict[int, Any] = {
+    1: functional.conv_transpose1d,
+    2: functional.conv_transpose2d,
+    3: functional.conv_transpose3d,
 }
-TRANSPOSED: dict[type[layers.Layer], Callable[..., Any]] = {
-    layers.Conv1DTranspose: functional.conv_transpose1d,
-    layers.Conv2DTranspose: functional.conv_transpose2d,
-    layers.Conv3DTranspose: functional.conv_transpose3d,
-}
+"""PyTorch's functions by the number of spatial axes."""
+FIRST = "channels_first"
 
 
-def _transposed(layer: Any, x: Any) -> Any:
-    kernel, padding = ops.convert_to_tensor(layer.kernel), (layer.padding, layer.output_padding)
-    return ops.conv_transpose(x, kernel, layer.strides, *padding, "channels_first", layer.dilation_rate)
+class ChannelsFirst:
+    """Computes channels-last inputs as a view with channels first. It is mixed into a layer of Keras."""
+
+    def computed(self, x: Any) -> Any:
+        """Return outputs [B, C, ...] of inputs [B, C, ...]."""
+        raise NotImplementedError
+
+    def call(self, inputs: Any) -> Any:
+        """Return what the layer computes of `inputs` (shape [B, ..., C])."""
+        outputs = self.computed(inputs.movedim(-1, 1))
+        return outputs.movedim(1, -1)
 
 
-def _depthwise(layer: Any, x: Any) -> Any:
-    kernel = ops.convert_to_tensor(layer.kernel)
-    return ops.depthwise_conv(x, kernel, layer.strides, layer.padding, "channels_first", layer.dilation_rate)
+class _MaxPooled(ChannelsFirst):
+    def computed(self: Any, x: Any) -> Any:
+        return ops.max_pool(x, self.pool_size, self.strides, self.padding, FIRST)
 
 
-def _separable(layer: Any, x: Any) -> Any:
-    kernels = ops.convert_to_tensor(layer.depthwise_kernel), ops.convert_to_tensor(layer.pointwise_kernel)
-    return ops.separable_conv(
-        x, *kernels, layer.strides, layer.padding, "channels_first", layer.dilation_rate
-    )
+class _MeanPooled(ChannelsFirst):
+    def computed(self: Any, x: Any) -> Any:
+        return ops.average_pool(x, self.pool_size, self.strides, self.padding, FIRST)
 
 
-def _max_pool(layer: Any, x: Any) -> Any:
-    return ops.max_pool(x, layer.pool_size, layer.strides, layer.padding, "channels_first")
-
-
-def _mean_pool(layer: Any, x: Any) -> Any:
-    return ops.average_pool(x, layer.pool_size, layer.strides, layer.padding, "channels_first")
-
-
-OTHERS: dict[type[layers.Layer], Callable[[Any, Any], Any]] = {
-    **dict.fromkeys(TRANSPOSED, _transposed),
-    **dict.fromkeys((layers.DepthwiseConv1D, layers.DepthwiseConv2D), _depthwise),
-    **dict.fromkeys((layers.SeparableConv1D, layers.SeparableConv2D), _separable),
-    **dict.fromkeys((layers.MaxPooling1D, layers.MaxPooling2D, layers.MaxPooling3D), _max_pool),
-    **dict.fromkeys((layers.AveragePooling1D, layers.AveragePooling2D, layers.AveragePooling3D), _mean_pool),
-}
-"""What a layer computes of inputs [B, C, ...], without its bias and activation."""
-
-
-class InLayout:
-    """A Keras layer that computes channels-last inputs as a view with channels first."""
+class Activated(ChannelsFirst):
+    """Applies the activation, which may be along the channels, after they are last again."""
 
     def call(self: Any, inputs: Any) -> Any:
-        """Return what the layer computes of `inputs` (shape [B, ..., C])."""
-        outputs = OTHERS[type(self).__bases__[1]](self, inputs.movedim(-1, 1)).movedim(1, -1)
-        if getattr(self, "use_bias", False):
-            outputs = outputs + ops.convert_to_tensor(self.bias)
-        activation = getattr(self, "activation", None)
-        return outputs if activation is None else activation(outputs)
+        """See `ChannelsFirst.call`."""
+        outputs = self.computed(inputs.movedim(-1, 1)).movedim(1, -1)
+        if self.activation is None:
+            return outputs
+        return self.activation(outputs)
+
+    def with_bias(self: Any, outputs: Any) -> Any:
+        """Add the bias to outputs [B, C, ...]."""
+        if not self.use_bias:
+            return outputs
+        bias = ops.convert_to_tensor(self.bias)
+        return outputs + bias.view(-1, *[1] * self.rank)
 
 
-class InOneKernel:
-    """A Keras convolution that computes likewise, with the bias in the same kernel."""
-
-    def call(self: Any, inputs: Any) -> Any:
-        """Return what the layer computes of `inputs` (shape [B, ..., C])."""
+class _Depthwise(Activated):
+    def computed(self: Any, x: Any) -> Any:
         kernel = ops.convert_to_tensor(self.kernel)
-        kernel = kernel.permute(-1, -2, *range(kernel.ndim - 2))
-        bias = ops.convert_to_tensor(self.bias) if self.use_bias else None
-        kind, x = type(self).__bases__[1], inputs.movedim(-1, 1)
-        if kind in TRANSPOSED:
-            outputs = TRANSPOSED[kind](x, kernel, bias, stride=self.strides)
-        else:
-            padding: Any = 0
-            if self.padding == "same":
-                x, padding = padded(x, kernel.shape[2:], self.strides, self.dilation_rate)
-            outputs = CONVOLUTIONS[kind](
-                x, kernel, bias, self.strides, padding, self.dilation_rate, self.groups
-            )
-        outputs = outputs.movedim(1, -1)
-        return outputs if self.activation is None else self.activation(outputs)
+        outputs = ops.depthwise_conv(x, kernel, self.strides, self.padding, FIRST, self.dilation_rate)
+        return self.with_bias(outputs)
+
+
+class _Separable(Activated):
+    def computed(self: Any, x: Any) -> Any:
+        depthwise = ops.convert_to_tensor(self.depthwise_kernel)
+        pointwise = ops.convert_to_tensor(self.pointwise_kernel)
+        outputs = ops.separable_conv(
+            x, depthwise, pointwise, self.strides, self.padding, FIRST, self.dilation_rate
+        )
+        return self.with_bias(outputs)
+
+
+class _Transposed(Activated):
+    def computed(self: Any, x: Any) -> Any:
+        kernel = ops.convert_to_tensor(self.kernel)
+        outputs = ops.conv_transpose(
+            x, kernel, self.strides, self.padding, self.output_padding, FIRST, self.dilation_rate
+        )
+        return self.with_bias(outputs)
+
+
+class _SideBySide(Activated):
+    """A transposed convolution whose outputs are those of its kernels side by side."""
+
+    def computed(self: Any, x: Any) -> Any:
+        kernel, bias = kernel_and_bias(self)
+        return TRANSPOSE[self.rank](x, kernel, bias, stride=self.strides)
+
+
+class _Convolved(Activated):
+    def computed(self: Any, x: Any) -> Any:
+        kernel, bias = kernel_and_bias(self)
+        padding: Any = 0
+        if self.padding == "same":
+            x, padding = padded(x, kernel.shape[2:], self.strides, self.dilation_rate)
+        return CONVOLVE[self.rank](x, kernel, bias, self.strides, padding, self.dilation_rate, self.groups)
+
+
+ADAPTED: dict[type[layers.Layer], type[ChannelsFirst]] = {
+    layers.MaxPooling1D: _MaxPooled,
+    layers.MaxPooling2D: _MaxPooled,
+    layers.MaxPooling3D: _MaxPooled,
+    layers.AveragePooling1D: _MeanPooled,
+    layers.AveragePooling2D: _MeanPooled,
+    layers.AveragePooling3D: _MeanPooled,
+    layers.DepthwiseConv1D: _Depthwise,
+    layers.DepthwiseConv2D: _Depthwise,
+    layers.SeparableConv1D: _Separable,
+    layers.SeparableConv2D: _Separable,
+    layers.Conv1D: _Convolved,
+    layers.Conv2D: _Convolved,
+    layers.Conv3D: _Convolved,
+    layers.Conv1DTranspose: _Transposed,
+    layers.Conv2DTranspose: _Transposed,
+    layers.Conv3DTranspose: _Transposed,
+}
 
 
 def keep_layout(layer: Any) -> None:
     """Replace a convolution or pooling of Keras's own in place; leave other layers as they are."""
     kind = type(layer)
-    if getattr(layer, "data_format", None) != "channels_last":
+    by = ADAPTED.get(kind)
+    if by is None or layer.data_format != "channels_last" or layer.padding not in ("valid", "same"):
         return
-    in_one = _is_whole(layer) if kind in TRANSPOSED else kind in CONVOLUTIONS
-    if getattr(layer, "padding", None) not in ("valid", "same") or not (in_one or kind in OTHERS):
-        return
-    layer.__class__ = type(kind.__name__, (InOneKernel if in_one else InLayout, kind), {})
-    if in_one:
+    if by is _Transposed and _is_side_by_side(layer):
+        by = _SideBySide
+    layer.__class__ = type(kind.__name__, (by, kind), {})
+    if by in (_Convolved, _SideBySide):
         _lay_out(layer.kernel.value)
+
+
+def kernel_and_bias(layer: Any) -> tuple[Any, Any]:
+    """Return the kernel of a convolution as PyTorch takes it, channels first, and its bias or None."""
+    kernel = ops.convert_to_tensor(layer.kernel)
+    bias = ops.convert_to_tensor(layer.bias) if layer.use_bias else None
+    return kernel.permute(-1, -2, *range(kernel.ndim - 2)), bias
 
 
 def padded(
@@ -117,7 +157,8 @@ def padded(
     sides = []
     for length, width, stride, spread in zip(x.shape[2:], size, strides, dilation, strict=True):
         steps = -(-length // stride)
-        total = max((steps - 1) * stride + (width - 1) * spread + 1 - length, 0)
+        reach = (steps - 1) * stride + (width - 1) * spread + 1
+        total = max(reach - length, 0)
         sides.append((total // 2, total - total // 2))
     if all(before == after for before, after in sides):
         return x, tuple(before for before, _ in sides)
@@ -125,8 +166,7 @@ def padded(
     return functional.pad(x, ends), (0,) * len(sides)
 
 
-def _is_whole(layer: Any) -> bool:
-    """Whether the outputs of a transposed convolution are those of its kernels side by side."""
+def _is_side_by_side(layer: Any) -> bool:
     plain = layer.output_padding is None and set(layer.dilation_rate) == {1}
     return plain and tuple(layer.kernel_size) == tuple(layer.strides)
 

@@ -215,7 +215,7 @@ def adapt_module(model: ModuleModel, *, sync_batch_norm: bool) -> None:
         names.over_workers = sync_batch_norm
 
 
-class Moved(NamedTuple):
+class LayerStatistics(NamedTuple):
     """The running statistics of a layer.
 
     Attributes:
@@ -230,10 +230,10 @@ class Moved(NamedTuple):
     momentum: float | None
 
 
-def _moved_by(layer: Any) -> Moved:
+def _statistics_of(layer: Any) -> LayerStatistics:
     if isinstance(layer, TorchBatchNorm):
-        return Moved(layer.moving_mean.value, layer.moving_variance.value, None, 1 - layer.momentum)
-    return Moved(layer.running_mean, layer.running_var, layer.num_batches_tracked, layer.momentum)
+        return LayerStatistics(layer.moving_mean.value, layer.moving_variance.value, None, 1 - layer.momentum)
+    return LayerStatistics(layer.running_mean, layer.running_var, layer.num_batches_tracked, layer.momentum)
 
 
 class RunningStatistics:
@@ -250,10 +250,10 @@ class RunningStatistics:
 
     def __init__(self, layers: Sequence[Any], processes: int) -> None:
         self._processes = processes
-        moved = [_moved_by(layer) for layer in layers]
+        moved = [_statistics_of(layer) for layer in layers]
         self._counts = [each.count for each in moved if each.count is not None]
         self._values = [value for each in moved for value in (each.mean, each.variance)]
-        self._moved = moved
+        self._layers = moved
 
     @torch.no_grad()
     def begin(self, part: Slice, slices: int) -> None:
@@ -286,7 +286,7 @@ class RunningStatistics:
             torch._foreach_add_(self._counts, 1)
         kept = [
             1 - (1 / float(each.count) if each.momentum is None else each.momentum)
-            for each in self._moved
+            for each in self._layers
             for _ in (each.mean, each.variance)
         ]
         torch._foreach_mul_(self._before, kept)
