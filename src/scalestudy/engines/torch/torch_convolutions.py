@@ -131,7 +131,12 @@ def keep_layout(layer: Any) -> None:
     """Replace a convolution or pooling of Keras's own in place; leave other layers as they are."""
     kind = type(layer)
     by = ADAPTED.get(kind)
-    if by is None or layer.data_format != "channels_last" or layer.padding not in ("valid", "same"):
+    if (
+        by is None
+        or not layer.built
+        or layer.data_format != "channels_last"
+        or layer.padding not in ("valid", "same")
+    ):
         return
     if by is _Transposed and _is_side_by_side(layer):
         by = _SideBySide
