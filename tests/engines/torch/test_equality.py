@@ -26,6 +26,8 @@ ONE_UPDATE = WHOLE | {"optimizer": "sgd", "learning_rate": 0.1}
 OTHER_ENGINE = {"float64": 1e-6, "float32": 1e-3}
 """Largest difference between the engines' weights, relative to the largest change. In float64 it comes from
 TensorFlow, where Keras rounds rates and momenta to float32."""
+MOVING_VARIANCES = (5, 11, 19)
+"""Places of these in the weights of the small U-Net."""
 OPTIMIZERS = ("nesterov", "adamw")
 CLIPPED = 1e-5
 """The same for nesterov with clipped gradients: PyTorch adds 1e-6 to the norm by which it clips."""
@@ -141,19 +143,24 @@ def results(tmp_path_factory) -> Path:
     return out
 
 
-def test_engines_differ_in_moving_variances_alone(results):
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("unet-single1-float64-sync", "unet-torch-single1-float64-sync"),
+        ("unet-virtual2-float64-own", "unet-ddp2-float64-own"),
+    ],
+)
+def test_engines_differ_in_moving_variances_alone(results, one, other):
     """PyTorch's hold the unbiased variance; each channel has 560 values or more in a slice."""
-    one, other = "unet-virtual2-float64-own", "unet-ddp2-float64-own"
     (before, after, stored), (begun, again, ended) = weights(results, one), weights(results, other)
     assert all(np.array_equal(a, b) for a, b in zip(before, begun, strict=True))
     largest_change = max(np.abs(a - b).max() for a, b in zip(after, before, strict=True))
-    apart = 0
-    for a, b in zip(after, again, strict=True):
-        if np.abs(a - b).max() > OTHER_ENGINE["float64"] * largest_change:
+    for index, (a, b) in enumerate(zip(after, again, strict=True)):
+        if index in MOVING_VARIANCES:
             np.testing.assert_allclose(b, a, rtol=1 / 500)
-            assert a.ndim == 1 and (b > a).all()
-            apart += 1
-    assert apart == 3
+            assert (b > a).all()
+        else:
+            assert np.abs(a - b).max() <= OTHER_ENGINE["float64"] * largest_change
     for measured in ("loss", "validation"):
         np.testing.assert_allclose(stored[measured], ended[measured], rtol=OTHER_ENGINE["float64"])
 
@@ -184,7 +191,7 @@ EQUAL = [
     # TensorFlow
     *[
         (f"{task}-single1-{kind}-sync", f"{task}-torch-single1-{kind}-sync", OTHER_ENGINE[kind])
-        for task, kind in (("plain", "float64"), ("plain", "float32"), ("unet", "float64"))
+        for task, kind in (("plain", "float64"), ("plain", "float32"))
     ],
     # workers with their own statistics
     ("unet-torch-virtual2-float64-own", "unet-ddp2-float64-own", EXACT),

@@ -27,9 +27,9 @@ NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 class TorchBatchNorm(layers.BatchNormalization):
     """Keras's batch normalisation (last axis), with statistics per worker or over the global batch.
 
-    Per worker, it is PyTorch's own, whose moving statistics hold the unbiased variance: with n values in a
-    channel, n / (n - 1) of Keras's on TensorFlow. `RunningStatistics` weights them by the workers' samples.
-    Synchronised, it sums counts, values and squares over all workers, so uneven slices are exact.
+    Moving variances are unbiased, as PyTorch computes them: with n values in a channel, n / (n - 1) of those
+    on TensorFlow. Per worker, `RunningStatistics` weights moving statistics by the workers' samples.
+    Synchronised, it sums values and squares over all workers, so uneven slices are exact.
     """
 
     keeps_statistics = True
@@ -49,7 +49,7 @@ class TorchBatchNorm(layers.BatchNormalization):
             moments.add(self, values_per_channel(x), mean, variance)
         elif learns and worker is not None and worker.sync_sum is not None:
             out, mean, variance = normalise_over_workers(
-                x, gamma, beta, self.moving_mean.value, self.epsilon, worker, biased=True
+                x, gamma, beta, self.moving_mean.value, self.epsilon, worker
             )
             self._move(mean, variance)
         elif learns and (x.numel() == x.shape[1] or self.moving_mean.value.dtype != dtype):
@@ -83,9 +83,9 @@ def values_per_channel(x: Any) -> Any:
 
 
 def normalise_over_workers(
-    x: Any, weight: Any, bias: Any, about: Any, epsilon: float, worker: Working, *, biased: bool = False
+    x: Any, weight: Any, bias: Any, about: Any, epsilon: float, worker: Working
 ) -> tuple[Any, Any, Any]:
-    """Return `x` (shape [B, C, ...]) normalised over the global batch, and mean and variance of its channels.
+    """Return `x` (shape [B, C, ...]) normalised over the global batch, its means and unbiased variances.
 
     On GPUs these are the kernels of `nn.SyncBatchNorm`. Elsewhere values and squares are summed over workers,
     centred on the moving mean `about`, which is the same on all of them: without centring, float32 would lose
@@ -108,7 +108,7 @@ def normalise_over_workers(
             dist.get_world_size(),
         )
         out = out if real else x * 0 + out.sum()
-        return out, mean, variance * ((count - 1) / count) if biased else variance
+        return out, mean, variance
     centre = about.detach().to(dtype)
     shape, axes = [1, -1] + [1] * (x.ndim - 2), [axis for axis in range(x.ndim) if axis != 1]
     centred = x.to(dtype) - centre.view(shape)
@@ -118,7 +118,7 @@ def normalise_over_workers(
     slope = torch.rsqrt(variance + epsilon) if weight is None else weight * torch.rsqrt(variance + epsilon)
     shift = -offset * slope if bias is None else bias - offset * slope
     out = (centred * slope.view(shape) + shift.view(shape)).to(x.dtype)
-    return out, mean, variance if biased else variance * (count / max(count - 1, 1))
+    return out, mean, variance * (count / max(count - 1, 1))
 
 
 def replace_layer(layer: keras.layers.Layer, seed: int, numbers: Iterator[int]) -> None:
