@@ -19,6 +19,7 @@ import keras
 import numpy as np
 import torch
 from keras.src.backend.common import global_state
+from keras.src.backend.torch import random as keras_random
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from data_settings import data_of
@@ -109,7 +110,9 @@ class Device(TorchDispatchMode):
 
 @contextmanager
 def on_meta() -> Iterator[Device]:
-    """Compute on the meta device in the block: what Keras creates, fused optimizers, and no autocast there.
+    """Compute on the meta device in the block: what Keras creates, and fused optimizers.
+
+    It has neither autocast nor generators.
 
     A name as the device would make Keras take tensors on it for symbols of its own.
     """
@@ -123,6 +126,7 @@ def on_meta() -> Iterator[Device]:
                 "torch.utils._foreach_utils._get_foreach_kernels_supported_devices", return_value=fused
             ),
             mock.patch.object(torch, "autocast", return_value=nullcontext()),
+            mock.patch.object(keras_random, "torch_seed_generator", return_value=None),
             device,
             copies_noted(device),
         ):
