@@ -119,7 +119,7 @@ def test_the_demo_advises_six_workers_of_horovod_and_calls_that_provisional():
     findings = published_findings()
     decision = findings.advice.decision
     assert (decision.kind, decision.choice.strategy, decision.choice.workers) == ("ask", "horovod", 6)
-    assert set(decision.provisional) == {"single-run", "quality-unclear"}
+    assert set(decision.provisional) == {"single-run", "quality-unclear", "faster-may-learn"}
     worse = {key for key, verdict in decision.verdicts.items() if verdict.seems_worse}
     assert {12, 14} <= {key.workers for key in worse if key.strategy == "native"}
     assert findings.advice.open_questions
