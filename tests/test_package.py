@@ -16,7 +16,7 @@ from packaging.version import Version
 from scalestudy.util.modules import UNKNOWN_VERSION
 
 PROJECT = Path(__file__).parents[1]
-FILES = ("pyproject.toml", "README.md", "LICENSE", ".git_archival.txt", ".gitattributes")
+FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", ".git_archival.txt", ".gitattributes")
 TEMPLATES = (
     "report/templates/document.html.j2",
     "launch/queue/templates/job.sh.j2",
@@ -119,6 +119,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(
         PROJECT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", ".*")
     )
+    shutil.copytree(PROJECT / "docs", folder / "docs", ignore=shutil.ignore_patterns("__pycache__", "*.png"))
     git(folder, "init", "--quiet")
     commit(folder)
     git(folder, "tag", "v9.8.7")
@@ -138,7 +139,12 @@ def test_the_wheel_holds_all_files_of_the_package_its_licence_and_its_version(so
     names = zipfile.ZipFile(wheel).namelist()
     held = {name for name in names if name.startswith("scalestudy/")}
     files = (path for path in (source / "src" / "scalestudy").rglob("*") if path.is_file())
-    assert held == {path.relative_to(source / "src").as_posix() for path in files}
+    manual = {name for name in held if name.startswith("scalestudy/manual/")}
+    pages = (source / "docs").rglob("*.md")
+    assert manual == {
+        f"scalestudy/manual/{page.relative_to(source / 'docs').as_posix()}" for page in pages
+    } | {"scalestudy/manual/generate.py"}
+    assert held - manual == {path.relative_to(source / "src").as_posix() for path in files}
     assert held >= {f"scalestudy/{name}" for name in TEMPLATES}
     assert "scalestudy-9.8.7.dist-info/licenses/LICENSE" in names
     about = zipfile.ZipFile(wheel).read("scalestudy-9.8.7.dist-info/METADATA").decode()
@@ -148,7 +154,9 @@ def test_the_wheel_holds_all_files_of_the_package_its_licence_and_its_version(so
         "gpu-volta",
         "dev",
         "docs",
+        "mlflow",
         "onnx",
+        "tensorboard",
         "torch",
     }
     for extra, brings in (("cpu", "tensorflow-cpu"), ("gpu", r"tensorflow\[and-cuda\]")):
@@ -181,6 +189,7 @@ def installed(wheel: Path) -> Iterator[Path]:
 def test_the_installed_command_says_its_version_and_teaches(installed: Path, tmp_path: Path):
     assert run(installed / "scalestudy", "--version", cwd=tmp_path).stdout == "scalestudy 9.8.7\n"
     assert "Examples:" in run(installed / "scalestudy", "--help", cwd=tmp_path).stdout
+    assert "--deadline TIME" in run(installed / "scalestudy", "docs", "command-line", cwd=tmp_path).stdout
     package = run(installed / "python", "-c", "import scalestudy; print(scalestudy.__file__)", cwd=tmp_path)
     assert package.stdout.startswith(str(installed.parent))
 

@@ -78,6 +78,8 @@ WITHOUT_STREAMS = {
     "diagnose": ("{folder}", "--point", "none"),
     "proposal": ("--list",),
     "compare": ("{folder}", "{folder}"),
+    "export": ("{folder}", "--to", "tensorboard", "--out", "logs"),
+    "docs": ("imported",),
     "model predict": ("{folder}", "images", "--out", "predicted"),
     "model evaluate": ("{folder}",),
     "model samples": ("{folder}",),

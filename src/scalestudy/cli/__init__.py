@@ -26,7 +26,7 @@ GROUPS = {
     "Study": ("demo", "init", "run", "submit", "recipe", "status", "logs", "cancel"),
     "Results": ("report", "advise", "diagnose", "proposal", "compare", "export"),
     "Models and data": ("model", "data", "launch"),
-    "Machine": ("check", "site"),
+    "Machine": ("check", "site", "docs"),
 }
 """Groups of commands in `--help`."""
 
@@ -41,7 +41,7 @@ app = typer.Typer(
     help="Train one Keras or PyTorch model on many workers, and measure what each added worker gains.",
     epilog=OVERVIEW,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -61,6 +61,7 @@ for command in (
     report_commands.export,
     advice_commands.recipe,
     machine_commands.check,
+    machine_commands.docs,
 ):
     app.command(command.__name__)(command)
 app.command("logs", context_settings={"allow_extra_args": True})(study_commands.logs)

@@ -9,6 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from scalestudy.cli.printing import command_words
 from scalestudy.util.errors import UserError
+from scalestudy.util.manual import as_command
 
 # \b keeps the line breaks.
 OVERVIEW = """\b
@@ -58,6 +59,8 @@ scalestudy launch -n 4 train.py --epochs 10
 scalestudy check study.toml                  # starts real processes for a local study
 scalestudy check study.toml --submit         # also runs a short job on the nodes
 scalestudy check --strategies                # what can be used here
+scalestudy docs                              # list the pages of the manual
+scalestudy docs guides/how-many-gpus
 scalestudy model predict studies/study images/ --out predictions --overlay
 scalestudy model evaluate study.toml --data other/images --split all
 scalestudy model samples study.toml --point horovod-w2-s0 --out samples.html
@@ -102,10 +105,17 @@ class StrictCommand(TyperCommand):
         pieces = [re.sub(r"[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
         return [piece if piece == "[OPTIONS]" else piece.upper() for piece in pieces]
 
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the command does; pages of the manual as commands that print them."""
+        written, self.help = self.help, as_command(self.help or "")
+        super().format_help_text(ctx, formatter)
+        self.help = written
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the lists of arguments and options."""
         for title, kind in (("Arguments", "argument"), ("Options", "option")):
-            if rows := help_records(self, ctx, kind):
+            rows = [(spec, as_command(text)) for spec, text in help_records(self, ctx, kind)]
+            if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
 

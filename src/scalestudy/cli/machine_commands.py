@@ -174,3 +174,29 @@ def init(
     out().print(
         f"Wrote {path}. Check its values, then: scalestudy check {path if file else path.stem}", markup=False
     )
+
+
+def docs(
+    page: Annotated[
+        str | None,
+        argument("Page, such as guides/imported, or the last part of its name.", "PAGE", "list them"),
+    ] = None,
+) -> None:
+    """Print a page of the manual, which is part of the installation."""
+    from scalestudy.util.manual import page_text, pages
+
+    console = out()
+    if page is None:
+        titles = pages()
+        width = max(map(len, titles))
+        for name, title in titles.items():
+            console.print(f"{name:<{width}}  {title}", markup=False)
+        return
+    text = page_text(page)
+    if not console.is_terminal:
+        print(text, end="")
+        return
+    from rich.markdown import Markdown
+
+    with console.pager(styles=True):
+        console.print(Markdown(text), soft_wrap=False)

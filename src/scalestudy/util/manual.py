@@ -1,0 +1,72 @@
+"""The manual's pages, which are part of the installed package: `scalestudy docs PAGE`."""
+
+import difflib
+import importlib.util
+import re
+from pathlib import Path
+
+from scalestudy.util.errors import UserError
+
+PACKAGE = Path(__file__).parents[1]
+PATH = re.compile(r"\bdocs/([\w/-]+)\.md")
+"""A page of the manual in a message."""
+ATTRIBUTES = re.compile(r" \{ #[\w-]+ \}$", re.MULTILINE)
+"""Anchors after headings, for the site only."""
+
+
+def as_command(text: str) -> str:
+    """Replace paths of pages, which only the source has, by the commands that print the pages."""
+    return PATH.sub(lambda match: f"`scalestudy docs {match[1]}`", text)
+
+
+def manual_folder() -> Path:
+    """Folder of the pages: inside an installed package, beside the source otherwise."""
+    inside = PACKAGE / "manual"
+    return inside if inside.is_dir() else PACKAGE.parents[1] / "docs"
+
+
+def pages() -> dict[str, str]:
+    """Titles of all pages by their names, such as "guides/imported"."""
+    folder = manual_folder()
+    titles = {}
+    for file in sorted(folder.rglob("*.md")):
+        first = file.read_text(encoding="utf-8").partition("\n")[0]
+        titles[file.relative_to(folder).with_suffix("").as_posix()] = first.removeprefix("# ")
+    return titles
+
+
+def page_text(name: str) -> str:
+    """Text of a page in Markdown, by its name or the last part of it.
+
+    Raises:
+        UserError: There is no such page, or several have this last part.
+    """
+    known = list(pages())
+    wanted = name.removeprefix("docs/").removesuffix(".md")
+    found = [page for page in known if page == wanted] or [
+        page for page in known if page.rpartition("/")[2] == wanted
+    ]
+    if not found:
+        ends = {page.rpartition("/")[2]: page for page in known}
+        near = difflib.get_close_matches(wanted, [*known, *ends], 1)
+        action = f"Did you mean {ends.get(near[0], near[0])}? " if near else ""
+        raise UserError("a page of the manual", repr(name), f"{action}List them: scalestudy docs")
+    if len(found) > 1:
+        raise UserError(
+            "the name of one page", f"{name!r}, which is {' or '.join(found)}", "Name one of them."
+        )
+    text = (manual_folder() / f"{found[0]}.md").read_text(encoding="utf-8")
+    return ATTRIBUTES.sub("", _with_generated_parts(text))
+
+
+def _with_generated_parts(text: str) -> str:
+    """Insert what the site generates from the code, such as the lists of options."""
+    if "<!-- generated:" not in text:
+        return text
+    spec = importlib.util.spec_from_file_location("scalestudy_manual", manual_folder() / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    filled: str = module.on_page_markdown(text)
+    return filled
