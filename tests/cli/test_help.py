@@ -6,7 +6,7 @@ import shlex
 import pytest
 import typer
 
-from scalestudy.cli import app
+from scalestudy.cli import app, main
 
 GROUPS = ("model", "data", "site")
 
@@ -66,3 +66,23 @@ def test_ranges_are_words(call) -> None:
     assert "2 to 1000" in text
     assert "above 0" in " ".join(call("proposal", "--help")[1].split())
     assert "at least 1" in " ".join(call("check", "--help")[1].split())
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("scalestudy rec", ["recipe"]),
+        ("scalestudy model ev", ["evaluate"]),
+        ("scalestudy report --ver", ["--verbose"]),
+    ],
+)
+def test_a_shell_completes_commands_and_options(capsys, monkeypatch, words: str, found: list[str]) -> None:
+    monkeypatch.setattr("sys.argv", ["scalestudy"])
+    monkeypatch.setattr("__main__.__package__", None)  # as in the installed program
+    monkeypatch.setenv("_SCALESTUDY_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    with pytest.raises(SystemExit) as caught:
+        main([])
+    assert not caught.value.code
+    assert capsys.readouterr().out.split() == found

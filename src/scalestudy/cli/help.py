@@ -172,7 +172,8 @@ class CommandGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse them; without any, show the help and end."""
-        if not args and self.no_args_is_help:
+        # A shell that completes a word asks for what follows no argument, too.
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
             typer.echo(ctx.get_help(), err=True)
             ctx.exit(2)
         return super().parse_args(ctx, args)
