@@ -116,6 +116,8 @@ class Terminal(Listener):
         """Print the decision, and the path of the page."""
         from scalestudy.report.study_document import render_text
 
+        if self.page:
+            self.page.reported = True
         colour = self.console.is_terminal and not self.console.no_color
         print("\n" + render_text(findings, colour=colour, page=str(page)), end="")
 

@@ -62,6 +62,8 @@ class LivePage:
         self.path = live_page(folder)
         self.next = ""
         """What is next and why; "" for the order of the study."""
+        self.reported = False
+        """Whether the report of this state has been written, to which the last version leads."""
         self._folder, self._every = folder, every
         self._shown = shown
         self._written: float | None = None
@@ -80,7 +82,7 @@ class LivePage:
             self._write(overview, live=True)
 
     def end(self) -> None:
-        """Write the last version, which leads to the report if there is one, and is not loaded again."""
+        """Write the last version, which is not loaded again."""
         if self._overview is not None:
             self._write(self._overview, live=False)
 
@@ -112,6 +114,7 @@ class LivePage:
                 counts=counts([status.state for status in overview.points]),
                 time=remaining_text(left, moving=bool(overview.open)),
                 next=self._next(overview),
+                reported=self.reported,
                 lines=lines,
                 more=len(ordered) - len(lines),
                 report="report.html" if (self.path.parent / "report.html").exists() else "",
