@@ -2,7 +2,8 @@
 
 `.venv/bin/python benchmarks/gpu.py [--rounds 3] [--engine torch] [--model unet] [--precision tf32]` on a node
 with its GPUs; `--device cpu --small` tries the same on two cores. With `--engine torch` it prints what
-`gpu_torch.py` measures within `--minutes`, row by row, and compares whole runs only with `--whole-runs`.
+`gpu_torch.py` measures within `--minutes`, row by row, then a whole study and a table; it compares whole runs
+with others only with `--whole-runs`. `--two-ranks` lets two ranks share a GPU over NCCL.
 Every round runs all programs once, one after another, so that a disturbance affects them all; ratios are
 taken within a round.
 Each program is a process of its own (or the workers of a real run), on one device and on all devices of the
