@@ -68,3 +68,15 @@ def test_initial_statistics_of_batch_norm_are_warned_of():
     (warning,) = set(questions(0.58)) - set(questions(0.009))
     assert "moving statistics still hold 58 % of their initial values" in warning
     assert len(questions(0.58)) == len(questions(0.009)) + 1
+
+
+def test_of_many_rows_that_tie_with_the_choice_three_are_named_and_the_rest_counted():
+    runs = []
+    for name in ("mirrored", "multiworker", "horovod", "native", "ddp", "central-storage"):
+        runs += [*several(name, 1, 100), *several(name, 2, 190)]
+    found = advise(runs)
+    assert len(found.decision.rivals) == 5
+    assert (
+        "2 others" in found.headline
+        and sum(key.strategy in found.headline for key in found.decision.rivals) == 3
+    )

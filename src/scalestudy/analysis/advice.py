@@ -19,6 +19,8 @@ from scalestudy.util import units
 
 MOST_PASSED_OVER = 3
 """How many faster rows the advice mentions, with the reason why each was not chosen."""
+NAMED_RIVALS = 3
+"""How many rows that tie with the choice the headline names; the rest are counted."""
 UNDONE: tuple[State, ...] = ("failed", "cancelled", "running", "queued", "missing")
 
 
@@ -127,7 +129,10 @@ def _headline(choice: Row, decision: Decision, rate_rule: str) -> str:
 def _others(choice: Row, rivals: Sequence[Key]) -> str:
     """Names of rows that tie with the choice: only the strategy if nothing else differs."""
     plain = all(key.variant == choice.key.variant for key in rivals)
-    return _enumerate([key.strategy if plain else key.label for key in rivals], "or")
+    names = [key.strategy if plain else key.label for key in rivals]
+    if len(names) > NAMED_RIVALS + 1:  # a number is never longer than the one name it stands for
+        names = [*names[:NAMED_RIVALS], f"{len(names) - NAMED_RIVALS} others"]
+    return _enumerate(names, "or")
 
 
 def _cost(decision: Decision) -> str:
