@@ -20,7 +20,7 @@ horovod: setup
 quickstart: setup
 	@.venv/bin/scalestudy run examples/quickstart.toml --until decided
 
-# Four processes run the tests: while some wait for Slurm, the others compute (tests/support/lanes.py). They start
+# Five processes run the tests: while some wait for Slurm, the others compute (tests/support/lanes.py). They start
 # hundreds of processes, each of which would compile the sources again if no bytecode were written.
 pytest = PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest
 
@@ -28,7 +28,7 @@ pytest = PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest
 test test-fast: export TORCH ?= auto
 
 test: setup test-tools lint types
-	@$(pytest) -n 4
+	@$(pytest) -n 5
 
 test-fast: setup
 	@$(pytest) -n 2 -m "not engine and not slurm and not browser and not package and not slow"

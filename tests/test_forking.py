@@ -121,6 +121,9 @@ def test_where_they_differ_or_modules_are_brought_a_new_python_starts(tmp_path):
     assert is_fork()
     assert not is_fork(env={**os.environ, "MKL_NUM_THREADS": "1"})
     assert not is_fork(env={**os.environ, "KERAS_BACKEND": "jax"})
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "of_a_test.py").touch()
+    assert is_fork(env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(tmp_path)])})
     (tmp_path / "torch.py").touch()
     assert not is_fork(env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(tmp_path)])})
 

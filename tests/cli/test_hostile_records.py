@@ -140,6 +140,7 @@ FIELDS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "train.weights": lambda evil: {"train.weights": str(evil / "split.json")},
     "files.prepared": lambda evil: {"files.prepared": str(evil / "prepared")},
     "files.split": lambda evil: {"files.split": str(evil / "split.json")},
+    "files.initial": lambda evil: {"files.initial": str(evil / "split.json")},
     "job.queue": lambda evil: {"job": {"queue": str(evil / "job.sh")}},
     "job.script": lambda evil: {"job": {"queue": "slurm", "script": str(evil / "job.sh")}},
 }

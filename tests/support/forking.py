@@ -173,10 +173,7 @@ def _brings_modules(start: PythonStart) -> bool:
     """Whether PYTHONPATH has modules that hide some of those that may be imported already."""
     brought = start.environment.get("PYTHONPATH", "").split(os.pathsep)
     folders = {Path(start.folder, entry).resolve() for entry in brought if entry} - {SOURCE, SUPPORT}
-    names = {
-        file.name.partition(".")[0] for folder in folders if folder.is_dir() for file in folder.iterdir()
-    }
-    return not names.isdisjoint(_installed_modules())
+    return not _modules_in(folders).isdisjoint(_installed_modules())
 
 
 @functools.cache
@@ -185,8 +182,11 @@ def _installed_modules() -> set[str]:
 
 
 def _modules_in(folders: Iterable[Path]) -> set[str]:
-    """Names of what these folders hold, without their endings."""
-    return {file.name.partition(".")[0] for folder in folders if folder.is_dir() for file in folder.iterdir()}
+    """Names of what these folders hold, without their endings; compiled files are no modules."""
+    names = {
+        file.name.partition(".")[0] for folder in folders if folder.is_dir() for file in folder.iterdir()
+    }
+    return names - {"__pycache__"}
 
 
 def _fork_here(start: PythonStart, streams: Sequence[int]) -> int | None:

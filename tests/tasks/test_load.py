@@ -224,6 +224,7 @@ def test_a_model_that_its_file_compiles_is_refused_since_that_has_no_effect(writ
     assert "optimizer" in refused.value.action and "`metrics`" in refused.value.action
 
 
+@pytest.mark.filterwarnings("ignore:Skipping variable loading for optimizer:UserWarning")
 def test_a_model_that_comes_compiled_stays(write, tmp_path):
     import keras
 

@@ -36,6 +36,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "train.weights": "as numbers",
         "files.prepared": "as numbers",
         "files.split": "as numbers",
+        "files.initial": "as numbers",
         "model.keras": "as numbers",
         "model.pt": "as numbers",
         "checkpoint.npz": "as numbers",

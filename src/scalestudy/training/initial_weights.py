@@ -30,6 +30,6 @@ def begin_alike(trainer: Trainer, group: Group, file: Path) -> None:
                 drawn = io.BytesIO()
                 np.savez(drawn, *trainer.weights()[0])
                 write_atomically(file, drawn.getvalue())
-        with np.load(file) as stored:
+        with np.load(file, allow_pickle=False) as stored:
             trainer.begin_with([stored[name] for name in stored.files])
     trainer.share()
