@@ -124,7 +124,9 @@ def test_where_they_differ_or_modules_are_brought_a_new_python_starts(tmp_path):
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "of_a_test.py").touch()
     assert is_fork(env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(tmp_path)])})
-    (tmp_path / "torch.py").touch()
+    (tmp_path / "sitecustomize.py").touch()
+    assert not is_fork(env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(tmp_path)])})
+    (tmp_path / "sitecustomize.py").rename(tmp_path / "torch.py")
     assert not is_fork(env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(tmp_path)])})
 
 

@@ -178,7 +178,9 @@ def _brings_modules(start: PythonStart) -> bool:
 
 @functools.cache
 def _installed_modules() -> set[str]:
-    return {"scalestudy", *sys.stdlib_module_names} | _modules_in(map(Path, installed()))
+    # A Python runs these as it starts, which no fork does.
+    at_start = {"sitecustomize", "usercustomize"}
+    return {"scalestudy", *at_start, *sys.stdlib_module_names} | _modules_in(map(Path, installed()))
 
 
 def _modules_in(folders: Iterable[Path]) -> set[str]:
