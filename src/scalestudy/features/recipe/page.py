@@ -64,8 +64,8 @@ def to_settle(row: Row, judged: Mapping[int, Row], recipes: Sequence[TunedRate])
         return f"{start}."
     if needed <= row.runs:
         return (
-            f"{start}. {row.runs} seeds settle it if nothing is lost: a part of the margin seems to be lost,"
-            f" which takes more seeds to show (--settle {2 * row.runs})."
+            f"{start}. {row.runs} seeds usually settle it if nothing is lost; a small loss takes more:"
+            f" --settle {2 * row.runs}."
         )
     seconds = seconds_to_settle(judged, recipes, row)
     time = f", about {duration(seconds)} of trainings one after another" if seconds else ""
